@@ -32,9 +32,11 @@ TO_DO = (
 # Parts of these folders that are done.
 FINISHED = (
     "gradlab/explore/doctor",
+    "gradlab/explore/explorer",
     "gradlab/explore/operations",
     "gradlab/explore/report",
     "gradlab/explore/script",
+    "gradlab/explore/steps",
     "gradlab/explore/trace",
     "gradlab/explore/watch/tracking",
 )

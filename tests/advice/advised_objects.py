@@ -281,7 +281,7 @@ l = w.exp().sum(); l.backward(); X.step_through(l)
 > l = w.exp().sum(); l.backward(retain_graph=True); X.step_through(l)
 | l = w.exp().sum(); X.step_through(l)
 l = w.exp().sum(); steps = X.step_through(l); steps.close(); steps.again(2.)
-! call step_through(l) again.
+! Call step_through(l) again.
 > l = w.exp().sum(); X.step_through(l).again(2.)
 X.formula(Half.apply(w).grad_fn)
 ! read Half.backward.

@@ -13,7 +13,7 @@ from traced import traced
 
 import gradlab as gl
 from gradlab.explore.steps import step_through
-from gradlab.explore.steps.stepping import stepped
+from gradlab.explore.steps.stepping import step_through_with_names
 from gradlab.explore.trace.values import Value
 
 
@@ -49,7 +49,7 @@ def swept(lib, tensors, total):
     """The steps, and the gradients of a backward that comes after them; None if torch's rules refuse the sweep."""
     before = [None if tensors[k].grad is None else values(tensors[k].grad).copy() for k in "xyz"]
     try:
-        walk = stepped(total, None, {**tensors, "total": total})
+        walk = step_through_with_names(total, None, {**tensors, "total": total})
     except RuntimeError:
         with pytest.raises(RuntimeError):
             total.backward()
@@ -190,7 +190,7 @@ def test_the_factors_of_a_product_multiply_to_what_is_handed_on(lib, code, produ
     with gl.tracing():
         exec(code, space)
         loss = space["C"].tanh().sum()
-    walk = stepped(loss, None, {**space, "loss": loss})
+    walk = step_through_with_names(loss, None, {**space, "loss": loss})
     found = [(step, share) for step in walk.steps for share in step.shares if share["factor"] is not None]
     assert found
     for step, share in found:
@@ -210,7 +210,7 @@ def test_factors_are_those_of_the_rule_where_several_products_are_the_same(lib, 
     space = {"A": library.ones(3, 3, requires_grad=True), "B": library.ones(3, 3, requires_grad=True)}
     with gl.tracing():
         exec(f"C = A @ B\nloss = (C * {weight}).sum()", space)
-    walk = stepped(space["loss"], None, space)
+    walk = step_through_with_names(space["loss"], None, space)
     products = {
         share["name"]: share["factor"].product("C.grad") for step in walk.steps for share in step.shares if step.name == "C"
     }
@@ -304,7 +304,7 @@ def test_errors_say_what_to_do():
         gl.step_through(y, [1.0, 2.0, 3.0])
     with pytest.raises(TypeError, match="must be numbers"):
         gl.step_through(y, "ones")
-    with pytest.raises(TypeError, match="takes a tensor"):
+    with pytest.raises(TypeError, match="expects a tensor"):
         gl.step_through(3.0)
     with pytest.raises(RuntimeError, match="does not require grad"):
         gl.step_through(gl.ones(()))
@@ -324,8 +324,8 @@ def test_closed_it_holds_no_tensor():
     walk, text, refs = closed()
     gc.collect()
     assert [ref() for ref in refs] == [None] * 5
-    assert walk.text() == text and walk.closed
-    with pytest.raises(RuntimeError, match="let go by close"):
+    assert walk.text() == text and walk.is_closed
+    with pytest.raises(RuntimeError, match="has released the graph"):
         walk.again(2.0)
 
 
@@ -372,7 +372,7 @@ def test_models_of_torch(source):
     exec(source, space)
     net, out = space["net"], space["out"]
     state = torch.get_rng_state()
-    walk = stepped(out, None, {**dict(net.named_parameters()), "out": out})
+    walk = step_through_with_names(out, None, {**dict(net.named_parameters()), "out": out})
     assert torch.equal(state, torch.get_rng_state()) and all(p.grad is None for p in net.parameters())
     totals = {walk.trace.nodes[to].name: total for to, total in final_totals(walk).items()}
     assert walk.text() and walk.view() and walk.frames()

@@ -15,7 +15,7 @@ import pytest
 
 import gradlab as gl
 from gradlab.explore.graph.ports import said
-from gradlab.explore.steps.stepping import stepped
+from gradlab.explore.steps.stepping import step_through_with_names
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</script><script>alert(1)</script>$x$"
@@ -27,7 +27,7 @@ def small(name="b"):
         a, b = gl.tensor(-3.125, requires_grad=True), gl.tensor(2.0, requires_grad=True)
         c = a * b
         out = 2 * (c + b**3).relu()
-    return stepped(out, None, {"a": a, name: b, "c": c, "out": out})
+    return step_through_with_names(out, None, {"a": a, name: b, "c": c, "out": out})
 
 
 def long(count=300):
@@ -151,7 +151,7 @@ def test_a_gif_and_a_pdf(tmp_path):
 
 
 def test_another_ending_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"\.html, \.svg, \.gif or \.pdf, and 'back\.png'"):
+    with pytest.raises(ValueError, match=r"\.html, \.svg, \.gif or \.pdf, got 'back\.png'"):
         small().save(tmp_path / "back.png")
 
 

@@ -676,7 +676,7 @@ def test_the_way_to_the_whole_text_of_a_graph_works_as_printed(shell):
     html = "".join(data.get("text/html", "") for data in shell.ok(f"%%grad\n{cell}").outputs)
     folded = re.search(r"<pre[^>]*>([^<]*… and \d+ more lines)\n", html)[1]
     assert f"{folded}\n{escape_html(WHOLE)}</pre>" in html
-    magic, code = re.fullmatch(r"\(For all of it, put (%%grad -o report) above the cell, then (print\(.*\))\.\)", WHOLE).groups()
+    magic, code = re.fullmatch(r"\(The whole text: (%%grad -o report) above the cell, then (print\(.*\))\.\)", WHOLE).groups()
     shell.ok(f"{magic}\n{cell}")
     printed = shell.ok(code).stdout
     assert len(printed) > len(folded) and "model[58].weight" in printed and "more line" not in printed

@@ -1,4 +1,4 @@
-"""The model of the live explorer: what its view is given, and what it answers. See `model`."""
+"""The model of the live explorer: the data of its view, and the answers to its requests. See `model`."""
 
 from gradlab.explore.explorer.model import Explorer
 

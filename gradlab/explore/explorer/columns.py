@@ -1,6 +1,6 @@
-"""All nodes and edges of a trace as columns of plain data, so that a view can search and colour them without a kernel.
+"""All nodes and edges of a trace as columns of plain data, which a view can search and colour without a kernel.
 
-Texts stand in one table and are told by their numbers, since operations, modules and lines repeat: 10 000 nodes take some 300 kB.
+Texts are stored once in a table and referred to by index, because operations, modules and lines repeat: 10 000 nodes take 300 kB.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from gradlab.explore.graph.rows import made_text
 from gradlab.explore.trace.data import GraphNode, Line, Trace
 
 KINDS = {"leaf": "l", "operation": "o", "output": "u"}
-DIGITS = 4  # of a norm
+DIGITS = 4  # significant digits of a norm
 
 
 class Texts:
-    """A table of texts; the first is ""."""
+    """A table of texts. The first one is ""."""
 
     def __init__(self) -> None:
         self.found: dict[str, int] = {"": 0}
 
     def at(self, text: str) -> int:
-        """The number of a text."""
+        """Return the index of a text."""
         return self.found.setdefault(text, len(self.found))
 
     @property
@@ -34,24 +34,23 @@ class Texts:
 
 
 def columns(trace: Trace, texts: Texts, places: dict[Line, int]) -> dict[str, Any]:
-    """The nodes and edges of a trace.
+    """Return the nodes and edges of a trace.
 
     Parameters
     ----------
     trace : Trace
     texts : Texts
-        To which labels, names, operations, modules and shapes are added.
+        Labels, names, operations, modules and shapes are added to it.
     places : dict of Line to int
-        To which the lines are added, with their numbers.
+        The lines are added to it, with their indices.
 
     Returns
     -------
     dict
-        "kinds": a letter a node. "label", "name", "operation", "module", "made" (the shape, of a scalar the value): numbers
-        of texts. "place", "cell": numbers of lines, −1 for none. "norm": ‖gradient‖, null where it is not known, "NaN" or
-        "inf". "odd": the nodes whose value (1) or gradient (2) has a NaN or an infinity. "bytes" of each value. "none": the
-        leaves that the sweep brought no gradient. "inputs": for each input of a node, how
-        many places before the node it is.
+        "kinds": a letter for each node. "label", "name", "operation", "module", "made" (the shape, or the value of a scalar):
+        indices of texts. "place", "cell": indices of lines, −1 for none. "norm": ‖gradient‖, null if unknown, "NaN" or "inf".
+        "odd": the nodes whose value (1) or gradient (2) has a NaN or an infinity. "bytes" of each value. "none": the leaves that
+        got no gradient in the sweep. "inputs": for each input of a node, its index relative to the node, backwards.
     """
     nodes = trace.nodes
     none = sorted(leaf.node for leaf in trace.leaves if trace.sweep and leaf.gradient is None and leaf.node is not None)
@@ -60,7 +59,7 @@ def columns(trace: Trace, texts: Texts, places: dict[Line, int]) -> dict[str, An
     for edge in trace.edges:
         inputs[edge.target].append(edge.target - edge.source)
 
-    def numbered(place: Line | None) -> int:
+    def place_index(place: Line | None) -> int:
         return -1 if place is None else places.setdefault(place, len(places))
 
     return {
@@ -70,9 +69,9 @@ def columns(trace: Trace, texts: Texts, places: dict[Line, int]) -> dict[str, An
         "operation": [texts.at(node.operation) for node in nodes],
         "module": [texts.at(node.layer) for node in nodes],
         "made": [texts.at(made_text(node)) for node in nodes],
-        "place": [numbered(node.place) for node in nodes],
-        "cell": [numbered(node.cell) for node in nodes],
-        "norm": [None if node.gradient is None else rounded(node.gradient.norm) for node in nodes],
+        "place": [place_index(node.place) for node in nodes],
+        "cell": [place_index(node.cell) for node in nodes],
+        "norm": [None if node.gradient is None else round_digits(node.gradient.norm) for node in nodes],
         "bytes": [bytes_made(node) for node in nodes],
         "odd": odd,
         "none": none,
@@ -81,7 +80,7 @@ def columns(trace: Trace, texts: Texts, places: dict[Line, int]) -> dict[str, An
 
 
 def bytes_made(node: GraphNode) -> int:
-    """How much memory what a node makes takes, if it still exists."""
+    """Return the memory of the tensor of a node, if it still exists."""
     if node.shape is None or node.kind == "output":
         return 0
     try:
@@ -91,8 +90,8 @@ def bytes_made(node: GraphNode) -> int:
     return math.prod(node.shape) * size
 
 
-def rounded(number: float) -> float | str:
-    """A number of a few digits that JSON can carry."""
+def round_digits(number: float) -> float | str:
+    """Return a number with a few digits that JSON can hold."""
     if not math.isfinite(number):
         return "NaN" if number != number else "inf"
     short = float(f"{number:.{DIGITS}g}")
@@ -104,13 +103,13 @@ def _odd(node: GraphNode) -> int:
 
 
 def members_of(stretches: Sequence[int]) -> list[int]:
-    """The numbers of stretches [first, length, first, length, …]; see `ranges`."""
+    """Return the numbers in ranges [first, length, first, length, …]; see `ranges`."""
     pairs = zip(stretches[::2], stretches[1::2], strict=True)
     return [i for first, many in pairs for i in range(first, first + many)]
 
 
 def ranges(numbers: Sequence[int]) -> list[int]:
-    """Increasing numbers as stretches [first, length, first, length, …]."""
+    """Return increasing numbers as ranges [first, length, first, length, …]."""
     runs: list[int] = []
     for number in numbers:
         if runs and number == runs[-2] + runs[-1]:

@@ -1,4 +1,4 @@
-"""What the panel says of several nodes together, a module or a line of code: what goes in, what comes out, its parameters."""
+"""The panel of a group of nodes, such as a module or a line of code: its inputs, outputs and parameters."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ DATA = 4  # inputs that need no gradient
 
 
 def fold_panel(trace: Trace, members: Sequence[int]) -> dict[str, Any]:
-    """What is said of some nodes together.
+    """Return the data of the panel of a group of nodes.
 
     Parameters
     ----------
     trace : Trace
     members : sequence of int
-        Numbers of nodes, with or without the leaves that they alone use.
+        Indices of nodes, with or without the leaves that only they use.
 
     Returns
     -------
     dict
-        "about": [word, text] pairs. "inputs": for each tensor that enters its node (−1 of one that needs no gradient), name,
-        shape, and the gradient that was handed on to it, or its norm. "of": the module that all parameters are in. "parameters":
-        for each its node, name in that module, shape, ‖gradient‖, ‖weights‖ and their ratio; the last row is of all of them
-        together, if there are several.
+        "about": [word, text] pairs. "inputs": for each input, its node (−1 if it requires no gradient), name, shape, and the
+        gradient from this group, or its norm. "of": the module that contains all parameters. "parameters": for each parameter,
+        its node, name in that module, shape, ‖gradient‖, ‖weights‖ and their ratio; if there are several, the last row is for all
+        together.
     """
     nodes = trace.nodes
     inside = {i for i in members if nodes[i].kind not in ("leaf", "output")}
@@ -46,7 +46,7 @@ def fold_panel(trace: Trace, members: Sequence[int]) -> dict[str, Any]:
     path = _common_module([nodes[i].layer for i in inside])
     parameters = {i for i in entering if i not in shared and _is_parameter(nodes[i], path)}
     inputs = [
-        [i, _named(nodes[i]), _shape(nodes[i]), _handed(nodes[i], edges, i in shared)]
+        [i, _node_text(nodes[i]), _shape(nodes[i]), _input_gradient(nodes[i], edges, i in shared)]
         for i, edges in sorted(entering.items())
         if i not in parameters
     ]
@@ -73,7 +73,7 @@ def _about(trace: Trace, inside: Sequence[int], path: str) -> list[list[str]]:
 
 
 def _common_module(paths: Sequence[str]) -> str:
-    """The innermost module that all are in; "" if there is none."""
+    """Return the innermost module that contains all paths; "" if there is none."""
     parts = [steps_of(path) for path in paths]
     shared = 0
     while parts and all(len(one) > shared and one[shared] == parts[0][shared] for one in parts):
@@ -82,11 +82,11 @@ def _common_module(paths: Sequence[str]) -> str:
 
 
 def _is_parameter(node: GraphNode, path: str) -> bool:
-    """Whether a leaf belongs to the module of the nodes; of nodes of several modules, to any."""
+    """Return True if a leaf belongs to the module of the nodes, or to any module if the nodes are of several."""
     return node.kind == "leaf" and (is_parameter(node, path) if path else len(steps_of(node.label)) > 1)
 
 
-def _named(node: GraphNode) -> str:
+def _node_text(node: GraphNode) -> str:
     return f"{node.name} = {node.label}" if node.name and node.kind == "operation" else node.label
 
 
@@ -94,8 +94,8 @@ def _shape(node: GraphNode) -> str:
     return "" if node.shape is None else shape_text(node.shape)
 
 
-def _handed(node: GraphNode, edges: Sequence[GraphEdge], shared: bool) -> str:
-    """What was handed on to an input; "" where several parts of it are known, and not their sum."""
+def _input_gradient(node: GraphNode, edges: Sequence[GraphEdge], shared: bool) -> str:
+    """Return the gradient that the group passed to an input; "" if it has several parts whose sum is unknown."""
     gradient = node.gradient if not shared else edges[0].gradient if len(edges) == 1 else None
     if gradient is None:
         return ""
@@ -121,12 +121,12 @@ def _parameters(nodes: Sequence[GraphNode], parameters: Sequence[int], path: str
 
 
 def _relative(name: str, path: str) -> str:
-    """A name without the module that it is in: "weight" for "net[0].weight" in "net[0]"."""
+    """Return a name relative to its module: "weight" for "net[0].weight" in "net[0]"."""
     rest = name.removeprefix(path)
     return rest.removeprefix(".") if rest[:1] in (".", "[") else name
 
 
 def _figures(gradient: float | None, value: float | None) -> list[str]:
-    """‖gradient‖, ‖weights‖ and their ratio."""
+    """Return ‖gradient‖, ‖weights‖ and their ratio as texts."""
     ratio = said(gradient / value, 2) if gradient is not None and value else ""
     return ["" if gradient is None else said(gradient), "" if value is None else said(value), ratio]

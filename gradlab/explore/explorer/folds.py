@@ -1,8 +1,8 @@
-"""The picture of the operations in any state of its folds.
+"""The picture of the operations with any set of open folds.
 
-What is seen first is the graph folded to what is read at a glance (`graph.folding`). A fold is opened by folding what it holds in
-the same way, with a box for what lies outside; so folds nest, and each has an address: "3" is the fourth node of the first
-picture, "3.1" the second of those that it opens to.
+At first, the graph is folded to a few nodes (`graph.folding`). To open a fold, its content is folded in the same way, with a box
+for the rest of the graph. So folds are nested, and each has an address: "3" is the fourth node of the first picture, "3.1" the
+second node inside it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from gradlab.explore.graph.spans import whole_layers, without_moves
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 
 GLANCE = 25  # nodes of the first picture
-INSIDE = 14  # nodes that a fold opens to
-MOST = 220  # nodes of a picture in which many folds are open
+INSIDE = 14  # nodes inside an open fold
+MOST = 220  # nodes of a picture with many open folds
 
-Part = tuple[str, GraphNode, frozenset[int]]  # an address, a node, and what it stands for, by number in the base graph
+Part = tuple[
+    str, GraphNode, frozenset[int]
+]  # the address, the node, and the indices of the nodes that it represents in the base graph
 
 
 class Folds:
@@ -32,7 +34,7 @@ class Folds:
     ----------
     trace : Trace
     limit : int
-        The most nodes of the first picture.
+        The maximal number of nodes of the first picture.
     """
 
     def __init__(self, trace: Trace, limit: int = GLANCE) -> None:
@@ -55,9 +57,9 @@ class Folds:
             if node.kind != "outside"
         ]
 
-    # ------------------------------------------------------------------------------------------------------- what is open
-    def opened(self, wanted: Iterable[str]) -> set[str]:
-        """Those of some addresses that are of folds which are seen: all around each must be open too."""
+    # -------------------------------------------------------------------------------------------------------  open folds
+    def visible_folds(self, wanted: Iterable[str]) -> set[str]:
+        """Return the addresses of folds that are visible, because all folds around them are open."""
         addresses: set[str] = set()
         for address in sorted(wanted, key=lambda address: address.count(".")):
             parent = address.rpartition(".")[0]
@@ -66,7 +68,7 @@ class Folds:
         return addresses
 
     def around(self, node: int) -> list[str]:
-        """The folds that must be open for a node of the trace to be seen."""
+        """Return the folds that must be open to show a node of the trace."""
         at, parts = self._base[node], self._top
         addresses: list[str] = []
         while True:
@@ -77,7 +79,7 @@ class Folds:
             parts = self._children(part)
 
     def to_depth(self, depth: int) -> set[str]:
-        """All folds down to a depth, the largest first, as far as there is room."""
+        """Return all folds down to a depth, the largest first, while there is room."""
         addresses: set[str] = set()
         level, seen = [part for part in self._top if len(part[2]) > 1], len(self._top)
         for _ in range(depth):
@@ -106,7 +108,7 @@ class Folds:
         return child
 
     def _children(self, part: Part) -> list[Part]:
-        """What a fold opens to."""
+        """Return the parts inside a fold."""
         address, _, members = part
         if address not in self._inside:
             order = sorted(members)
@@ -128,7 +130,7 @@ class Folds:
             if len(layers[0]) > 2:  # else it is itself a layer
                 graph = layers
             children: list[Part] = []
-            while len(children) < 2:  # it folds to itself where there is room for nothing that is in it
+            while len(children) < 2:  # if the limit is too small for its content, it folds to itself
                 shown = fold(*graph, limit, calls)[0] if len(graph[0]) > limit + 1 else graph[0]
                 children = self._parts(shown, f"{address}.")
                 limit *= 2
@@ -137,13 +139,13 @@ class Folds:
 
     # -------------------------------------------------------------------------------------------------------- the picture
     def figure(self, wanted: Iterable[str] = ()) -> dict[str, Any]:
-        """The picture with these folds open, for a live view (`painting.figure`).
+        """Return the picture with these folds open, for a live view (`painting.figure`).
 
-        A node has besides: "at", the number of the node of the trace that it is, or of the one that hands on what a fold makes;
-        "members", the nodes of the trace in it; "opens", the address of a fold; "within", the open fold that it is in.
-        "folded": of how many nodes there are, if some are folded; "open": the folds that are.
+        A node also has "at", the index of its node in the trace, or of the node with the output of a fold; "members", its nodes
+        in the trace; "opens", the address of a fold; "within", the open fold that contains it. "folded" is the number of all
+        nodes if some are folded, "open" the open folds.
         """
-        open_ = self.opened(wanted)
+        open_ = self.visible_folds(wanted)
         seen: list[Part] = []
         waiting = list(self._top)
         while waiting:

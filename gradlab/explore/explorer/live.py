@@ -1,6 +1,8 @@
-"""What a live view holds of a graph: its outputs, and with them every node. It answers what plain data cannot tell.
+"""The graph of a live view. It holds the outputs, and with them every node, to answer requests for which plain data is not
+enough.
 
-It runs sweeps of its own, which keep the graph and write no `.grad`, and rules of single nodes. `close` lets all of it go.
+It runs additional sweeps, which keep the graph and write no `.grad`, and rules of single nodes. `close` of the explorer releases
+it.
 """
 
 from __future__ import annotations
@@ -17,24 +19,24 @@ from gradlab.explore.libraries import Library
 from gradlab.explore.trace.reading import spine_first
 from gradlab.explore.trace.retained_grads import grads_kept
 
-OWN = ("result", "output", "out")  # what nodes call what they made among what they saved
-DENSE = 16  # elements of a local Jacobian's sides, up to which it is shown whole
+OWN = ("result", "output", "out")  # names of the node's own result among its saved tensors
+DENSE = 16  # rows and columns of a local Jacobian that is shown
 
 
 @dataclass
-class Met:
-    """What passed a node in a sweep.
+class NodeSweep:
+    """The cotangents at a node in a sweep.
 
     Attributes
     ----------
     arrived : ndarray or None
-        The cotangent of what it made; of a node with several outputs that of the first.
+        The upstream gradient, of the first output if there are several.
     handed : list of (int, ndarray or None)
-        What it handed on: to which node, by number, and what; in the order of its arguments.
+        The node of each input, by index, and its gradient from this node, in the order of the arguments.
     outputs : list of (ndarray or None)
-        The cotangents of all its outputs.
+        The upstream gradients of all outputs.
     likes : list
-        What they are like; see `Library.alone`.
+        The dtypes and devices of `outputs`; see `Library.alone`.
     """
 
     arrived: np.ndarray | None = None
@@ -51,11 +53,11 @@ class Live:
     library : Library
     outputs : sequence of Tensor
     starts : sequence of Tensor
-        The cotangents that sweeps start with.
+        The cotangents with which sweeps start.
     most : int
-        How many nodes of it there are in the trace, at most.
+        The maximal number of nodes in the trace.
     names : mapping of str to Tensor
-        What tensors on the way are called. They are held weakly.
+        The names of intermediate tensors, which are held weakly.
     """
 
     def __init__(
@@ -67,27 +69,27 @@ class Live:
         self.number = {node: i for i, node in enumerate(self.nodes)}
 
     def keeping(self) -> AbstractContextManager[None]:
-        """While the block runs, tensors that retain their gradient get none."""
+        """Restore the `.grad` of tensors that retain their gradient after the block."""
         return grads_kept(self.library, self.nodes, self.names)
 
     @property
-    def freed(self) -> bool:
-        """Whether backward has freed what some node had saved."""
+    def is_freed(self) -> bool:
+        """True if backward has freed the saved tensors of a node."""
         return any(self.library.freed(node) for node in self.nodes)
 
     @property
     def leaves(self) -> dict[int, Any]:
-        """The leaf tensors that still exist, by the numbers of their nodes."""
+        """The leaf tensors that still exist, by the index of their node."""
         variables = {i: self.library.variable(node) for i, node in enumerate(self.nodes)}
         return {i: tensor for i, tensor in variables.items() if tensor is not None}
 
     def value(self, i: int) -> np.ndarray | None:
-        """What node `i` made, if it still exists as it was."""
+        """Return the result of node `i` if it still exists unchanged."""
         if i >= len(self.nodes):
             return np.asarray(self.library.array(self.outputs[i - len(self.nodes)].detach()))
         node = self.nodes[i]
         output = self.library.made(node)
-        if output is None:  # a tensor that the user has a name for, or that the node has saved
+        if output is None:  # a tensor with a name of the user, or one that the node has saved
             output = next((tensor for tensor in self.names.values() if self.library.node(tensor) is node), None)
         if output is None:
             output = next((item for name, item in self.library.saved(node) if name in OWN), None)
@@ -95,12 +97,12 @@ class Live:
 
     @property
     def names(self) -> dict[str, Any]:
-        """The tensors that have names and still exist."""
+        """The named tensors that still exist."""
         tensors = {name: ref() for name, ref in self._names.items()}
         return {name: tensor for name, tensor in tensors.items() if tensor is not None and tensor.requires_grad}
 
-    def met(self, i: int) -> Met:
-        """What passes node `i` in one sweep.
+    def sweep_node(self, i: int) -> NodeSweep:
+        """Run one sweep and return the cotangents at node `i`.
 
         Raises
         ------
@@ -110,8 +112,8 @@ class Live:
         library = self.library
         if i >= len(self.nodes):
             start = self._host(self.starts[i - len(self.nodes)])
-            return Met(start, [], [start], [])
-        node, leaves, met = self.nodes[i], self.leaves, Met()
+            return NodeSweep(start, [], [start], [])
+        node, leaves, met = self.nodes[i], self.leaves, NodeSweep()
 
         def see(one: Any, g: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> None:
             if one is not node or g is None:
@@ -134,7 +136,7 @@ class Live:
         return met
 
     def saved(self, i: int) -> list[tuple[str, tuple[int, ...], str, int]]:
-        """What node `i` has saved for its rule: name, shape, dtype, bytes."""
+        """Return the saved tensors of node `i`: name, shape, dtype, bytes."""
         if i >= len(self.nodes):
             return []
         return [
@@ -142,9 +144,9 @@ class Live:
             for name, item in self.library.saved(self.nodes[i])
         ]
 
-    def local(self, i: int, met: Met) -> list[np.ndarray | None]:
-        """The local Jacobian of node `i` with respect to each of its inputs, as a matrix with a row for each element that it
-        made; None where that is too large, or where the rule cannot be run by itself."""
+    def local(self, i: int, met: NodeSweep) -> list[np.ndarray | None]:
+        """Return the local Jacobian of node `i` with respect to each input, as a matrix with a row for each element of the
+        result; None if it is too large, or if the rule cannot be run again."""
         library = self.library
         outputs = met.outputs
         if i >= len(self.nodes) or len(outputs) != 1 or outputs[0] is None or not 0 < outputs[0].size <= DENSE or not met.handed:
@@ -159,7 +161,7 @@ class Live:
                 unit.reshape(-1)[k] = 1
                 gradients = library.alone(node, [unit], met.likes)
                 rows.append([c for c, to in zip(gradients, library.inputs(node), strict=False) if to is not None])
-        except Exception:  # noqa: BLE001  (a rule that cannot be run by itself: what is saved may come only once)
+        except Exception:  # noqa: BLE001  (a rule that cannot be run again: saved tensors may be available only once)
             return [None for _ in met.handed]
         blocks: list[np.ndarray | None] = []
         for at in range(len(met.handed)):
@@ -169,14 +171,14 @@ class Live:
         return blocks
 
     def bytes(self) -> int:
-        """How much memory is held: what nodes have saved, leaves, and outputs, what shares memory once."""
+        """Return the memory of saved tensors, leaves and outputs. Shared memory counts once."""
         held: dict[int, int] = {}
-        for array in self._held():
+        for array in self._arrays():
             address = _address(array)
             held[address] = max(held.get(address, 0), int(array.nbytes))
         return sum(held.values())
 
-    def _held(self) -> Iterator[Any]:
+    def _arrays(self) -> Iterator[Any]:
         for node in self.nodes:
             for _, item in self.library.saved(node):
                 yield item
@@ -189,12 +191,12 @@ class Live:
 
 
 def _address(array: Any) -> int:
-    """Where an array's or a tensor's memory begins, about."""
+    """Return a key of the memory of an array or a tensor."""
     array = getattr(array, "array", array)  # gradlab's tensors
     base = getattr(array, "base", None)
     if hasattr(array, "untyped_storage"):
         try:
             return int(array.untyped_storage().data_ptr())
-        except (RuntimeError, NotImplementedError):  # it is sparse, or on no device
+        except (RuntimeError, NotImplementedError):  # sparse, or without memory
             return id(array)
     return id(base if base is not None else array)

@@ -1,8 +1,7 @@
-"""What the live explorer shows of a graph: plain data that its view opens with, and short answers to what it asks later.
+"""The model of the live explorer: the plain data with which its view opens, and short answers to later requests.
 
-The view has every node and edge in columns, and the first picture of each level, so it searches and colours without the kernel.
-It asks for a picture in another state of its folds, and for all that is known of one node, for which the graph itself is held
-until `close`.
+The view has all nodes and edges in columns, and the first picture of each level, so it can search and colour without the kernel.
+It requests pictures with other open folds, and details of a node, for which the graph itself is held until `close`.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import Recorder
 
 LISTED = 4  # names in the head
-LEAST, WIDEST = 300.0, 4_000.0  # px of rows
-STEPS = 2_000  # nodes of a graph that is stepped through, and whose paths are shown
-CHOICES = 300  # leaves to choose from
+LEAST, WIDEST = 300.0, 4_000.0  # width of rows in pixels
+STEPS = 2_000  # nodes of a graph with steps and paths
+CHOICES = 300  # leaves in the list of choices
 
 Answer = dict[str, Any]
 
 
 class Explorer:
-    """A trace, and the graph that it is of as long as it is held.
+    """A trace, with its graph while that is held.
 
     Parameters
     ----------
@@ -48,13 +47,13 @@ class Explorer:
     live : Live, optional
         The graph.
     said : sequence of str
-        What is to be said of how it was differentiated.
+        Remarks on how it was differentiated.
     weights : str
-        The code of the weights, of an output that is no scalar.
+        The code of the weights if the output is not a scalar.
     level : str, optional
-        What is shown first: "code", "modules" or "operations". By default what a picture of it would show.
+        The first level: "code", "modules" or "operations". Default: the level of a static picture.
     out : str
-        What the output is called in code; by default its name.
+        The output in code. Default: its name.
     """
 
     def __init__(
@@ -87,18 +86,18 @@ class Explorer:
     def of(
         cls, outputs: Sequence[Any], space: Mapping[str, Any], names: Mapping[str, Any], *, most: int = MAX_NODES, **more: Any
     ) -> Explorer:
-        """Look at the graph behind some tensors of one library, with one sweep of its own that writes no `.grad`.
+        """Explore the graph behind some tensors of one library, by one sweep that writes no `.grad`.
 
         Parameters
         ----------
         outputs : sequence of Tensor
-            That require grad.
+            Tensors that require grad.
         space : mapping of str to object
             The user's names.
         names : mapping of str to Tensor
-            What tensors are called, before those of `space`.
+            Names of tensors, with priority over `space`.
         most : int
-            Nodes that are read at most.
+            The maximal number of nodes.
         """
         library = library_of(outputs[0])
         assert library is not None
@@ -109,7 +108,7 @@ class Explorer:
         elif outputs[0].numel() != 1:
             said.append(f"the gradients are those of the sum of its {outputs[0].numel():,} elements")
         live = Live(library, outputs, starts, most, names)
-        trace, freed = _swept(live, space, names, most)
+        trace, freed = _run_sweep(live, space, names, most)
         if freed:
             said.append(freed)
         return cls(trace, None if freed else live, said=said, **more)
@@ -124,36 +123,36 @@ class Explorer:
         starts: Sequence[Any] = (),
         **more: Any,
     ) -> Explorer:
-        """That of a graph: of the sweep that it was recorded with, else of one of its own.
+        """Explore a graph with the sweep that was recorded with it, or else with a new sweep.
 
         Parameters
         ----------
         graph : Graph
         outputs : sequence of Tensor
-            The tensors that it is of; none where they are gone.
+            The outputs of the graph; empty if they were deleted.
         space, names
             See `of`.
         starts : sequence of Tensor, optional
-            What the sweep started with; ones by default.
+            The cotangents with which the sweep started. Default: ones.
         """
         trace = graph.trace
         more.setdefault("level", graph.level)
         if not outputs:
-            return cls(trace, said=["what was recorded; the graph itself is not held"], **more)
+            return cls(trace, said=["recorded data only; the graph itself is not held"], **more)
         if not trace.sweep:
             return cls.of(outputs, space, names, most=max(len(trace.nodes), MAX_NODES), **more)
         library = library_of(outputs[0])
         assert library is not None
         starts = starts or [library.tensor(np.ones(tuple(out.shape)), like=out) for out in outputs]
         live = Live(library, outputs, starts, MAX_NODES, names)
-        if live.freed:
-            return cls(trace, said=["what was recorded: backward() has freed the graph"], **more)
+        if live.is_freed:
+            return cls(trace, said=["recorded data only: backward() has freed the graph"], **more)
         whole = len(live.nodes) + len(outputs) == len(trace.nodes)
         return cls(trace, live if whole else None, **more)
 
-    # ------------------------------------------------------------------------------------------------------ what is shown
+    # ------------------------------------------------------------------------------------------------------- first data
     def about(self) -> dict[str, Any]:
-        """What the view opens with; it never changes."""
+        """Return the data with which the view opens. It never changes."""
         trace = self.trace
         texts, places = Texts(), dict[Line, int]()
         table = columns(trace, texts, places)
@@ -179,12 +178,12 @@ class Explorer:
         }
 
     def _leaves(self) -> list[list[Any]]:
-        """The leaves to which paths can be asked for, as [node, label]."""
+        """Return the leaves for which paths can be requested, as [node, label]."""
         leaves = [[i, node.label] for i, node in enumerate(self.trace.nodes) if node.kind == "leaf"]
         return leaves[:CHOICES] if len(self.trace.nodes) <= STEPS else []
 
     def head(self) -> dict[str, Any]:
-        """The sentence above all: what, with respect to what, how many operations, what is held."""
+        """Return the parts of the heading: output, leaves, number of operations, memory."""
         trace = self.trace
         outputs = [trace.nodes[i] for i in trace.outputs]
         numbers = elements(outputs[0].value) if len(outputs) == 1 else ()
@@ -192,7 +191,7 @@ class Explorer:
         operations = sum(node.kind == "operation" for node in trace.nodes)
         parts = [count(operations, "operation"), *self._said]
         if trace.cut_off:
-            parts.append("the graph has more, further away from the output")
+            parts.append("the graph has more nodes, further away from the output")
         return {
             "out": ", ".join(self._out[:LISTED]) + (", …" if len(self._out) > LISTED else ""),
             "value": numbers[0] if len(numbers) == 1 else "",
@@ -204,23 +203,23 @@ class Explorer:
 
     # ---------------------------------------------------------------------------------------------------------- answers
     def answer(self, ask: str, message: Mapping[str, Any]) -> Answer:
-        """What a view asks for.
+        """Answer a request of a view.
 
         Parameters
         ----------
         ask : str
-            "fold": the picture with the folds of `open` open; with those around `node` too, or with all down to `depth`. "rows":
-            the same of the rows of a `level`, with `more` nodes of some, and of the row `extend` more than that, `width` pixels
-            wide. "node": all that is known of `node`, and of the nodes of `members` (stretches, see `columns.members_of`)
-            together, whose last it is. "steps": those of backward, from `numbers` if there are any. "paths": what each edge
-            contributed to the gradient of the leaf `node`.
+            "fold": the picture with the folds `open`, and those around `node`, or with all down to `depth`. "rows": the same for
+            the rows of a `level`, with `more` nodes for some rows, additional nodes for the row `extend`, and a `width` in
+            pixels. "node": details of `node`, and of the group of nodes `members` (ranges, see `columns.members_of`), whose last
+            node it is. "steps": the steps of backward, from the start `numbers` if given. "paths": the contribution of each edge
+            to the gradient of the leaf `node`.
         message : mapping of str to object
-            What it says besides, checked here.
+            The arguments, which are checked here.
 
         Raises
         ------
         ValueError
-            For another question, or a node that there is none of.
+            If the request or the node is unknown.
         """
         if ask == "fold":
             wanted = {str(address) for address in message.get("open", ())}
@@ -242,21 +241,21 @@ class Explorer:
             return {"panel": {**said, "fold": fold_panel(self.trace, members)} if members else said}
         if ask in ("steps", "paths"):
             if self.live is None:
-                raise RuntimeError("this takes a sweep of its own, and the graph is not held: run the cell again")
+                raise RuntimeError("this requires another sweep, but the graph is not held. Run the cell again.")
             return {"steps": self._steps(message.get("numbers"))} if ask == "steps" else {"paths": self._paths(message)}
-        raise ValueError(f"the explorer is asked for 'fold', 'rows', 'node', 'steps' or 'paths', and not for {ask!r}")
+        raise ValueError(f"a request must be 'fold', 'rows', 'node', 'steps' or 'paths', got {ask!r}")
 
     def _row_figure(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """The rows of a level in another state."""
+        """Return the rows of a level with other open rows."""
         rows = self._rows.get(str(message.get("level")))
         if rows is None:
-            raise ValueError(f"rows are of {' or '.join(map(repr, self._rows))}, and not of {message.get('level')!r}")
+            raise ValueError(f"the level of rows must be {' or '.join(map(repr, self._rows))}, got {message.get('level')!r}")
         wanted = None if message.get("open") is None else {str(address) for address in message["open"]}
         if message.get("depth") is not None:
             wanted = rows.to_depth(int(message["depth"]))
         more = {str(address): int(many) for address, many in dict(message.get("more") or {}).items()}
         if message.get("extend") is not None:
-            more = rows.extended(more, str(message["extend"]))
+            more = rows.extend(more, str(message["extend"]))
         if message.get("node") is not None:
             around, needed = rows.around(self._node(message))
             wanted = (wanted or set()) | around
@@ -264,26 +263,26 @@ class Explorer:
         return rows.figure(wanted, more, min(max(float(message.get("width") or WIDTH), LEAST), WIDEST))
 
     def _steps(self, numbers: Any) -> dict[str, Any]:
-        """The steps of backward, for the stepper; from another start if there are numbers."""
-        from gradlab.explore.steps.stepping import stepped
+        """Return the steps of backward for the stepper, from another start if `numbers` is not None."""
+        from gradlab.explore.steps.stepping import step_through_with_names
 
         assert self.live is not None
         out, start = self.live.outputs[0], self.live.starts[0]
         if numbers is not None:
             if not isinstance(numbers, list) or not all(isinstance(x, (int, float)) for x in numbers):
-                raise TypeError(f"a start is a list of numbers, and this is {numbers!r:.80}")
+                raise TypeError(f"a start must be a list of numbers, got {numbers!r:.80}")
             start = np.asarray(numbers, float).reshape(tuple(out.shape))
-        return stepped(out, start, {**self.live.names, self._out[0]: out}).view()
+        return step_through_with_names(out, start, {**self.live.names, self._out[0]: out}).view()
 
     def _paths(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Through which paths the gradient of a leaf came: each edge's signed contribution."""
+        """Return the paths of the gradient of a leaf, with the signed contribution of each edge."""
         from gradlab.explore.graph.contributions import swept
         from gradlab.explore.graph.paths import Paths
 
         assert self.live is not None
         leaf = self._node(message)
         if self.trace.nodes[leaf].kind != "leaf":
-            raise ValueError(f"paths lead to a leaf, and node {leaf} is {self.trace.nodes[leaf].label}")
+            raise ValueError(f"paths lead to a leaf, but node {leaf} is {self.trace.nodes[leaf].label}")
         with self.live.keeping():
             paths = Paths(self.trace, leaf, swept(self.trace, leaf, self.live.outputs, self.live.starts))
         return {**paths.to_dict(), "head": [to_text(sentence) for sentence in paths.head]}
@@ -291,23 +290,23 @@ class Explorer:
     def _node(self, message: Mapping[str, Any]) -> int:
         node = message.get("node")
         if not isinstance(node, int) or not 0 <= node < len(self.trace.nodes):
-            raise ValueError(f"the graph has nodes 0 to {len(self.trace.nodes) - 1}, and no node {node!r}")
+            raise ValueError(f"node must be from 0 to {len(self.trace.nodes) - 1}, got {node!r}")
         return node
 
     def _members(self, message: Mapping[str, Any]) -> list[int]:
-        stretches = message.get("members") or []
+        numbers = message.get("members") or []
         many = len(self.trace.nodes)
-        if not all(isinstance(n, int) and 0 <= n <= many for n in stretches) or len(stretches) % 2:
-            raise ValueError(f"members are stretches [first, length, …] of nodes 0 to {many - 1}, and not {stretches!r:.80}")
-        return [i for i in members_of(stretches) if i < many]
+        if not all(isinstance(n, int) and 0 <= n <= many for n in numbers) or len(numbers) % 2:
+            raise ValueError(f"members must be ranges [first, length, …] of nodes 0 to {many - 1}, got {numbers!r:.80}")
+        return [i for i in members_of(numbers) if i < many]
 
     def close(self) -> None:
-        """Let the graph go; the trace stays."""
+        """Release the graph. The trace remains."""
         self.live = None
 
 
-def _swept(live: Live, space: Mapping[str, Any], names: Mapping[str, Any], most: int) -> tuple[Trace, str]:
-    """The trace of one private sweep; where the graph was freed, of its structure, and a sentence."""
+def _run_sweep(live: Live, space: Mapping[str, Any], names: Mapping[str, Any], most: int) -> tuple[Trace, str]:
+    """Return the trace of one internal sweep, or of the structure with the reason if the graph was freed."""
     library, outputs = live.library, live.outputs
     recorder = Recorder(lambda: space, called=names)
     roots = [(library.node(out), start) for out, start in zip(outputs, live.starts, strict=True)]

@@ -1,8 +1,9 @@
-"""The rows of a trace as two trees of folds: by the user's lines, and by modules. A view opens and closes them by itself.
+"""The rows of a trace as two trees of folds: by the user's lines, and by modules. A view opens and closes them without the
+kernel.
 
-A row is [kind, label, small, line, where, members, rows]: its kind ("line", "module", "stack", "function"), its label and what is
-said besides, the number of its line and what it is called elsewhere, the nodes that it stands for as stretches
-(`columns.ranges`), and the rows in it. A row without rows opens to its nodes, which need none of their own.
+A row is [kind, label, small, line, where, members, rows]: its kind ("line", "module", "stack", "function"), its label and
+additional text, the number of its line and its name elsewhere, the nodes that it represents as ranges (`columns.ranges`), and the
+rows in it. A row without rows opens to its nodes, which have no rows themselves.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Row = list[Any]
 
 
 def code_outline(trace: Trace) -> list[Row]:
-    """A row for each of the user's lines in the cell; in it one for each line of the functions that it called."""
+    """Return a row for each line of the user in the cell, which contains a row for each line of the functions that it called."""
     return _code(trace, inner=False)
 
 
@@ -30,7 +31,7 @@ def _code(trace: Trace, *, inner: bool) -> list[Row]:
     nodes = trace.nodes
     by_line: dict[tuple[str, int, str], list[int]] = {}
     lines: dict[tuple[str, int, str], Line] = {}
-    waiting: list[int] = []  # what the library made on its own belongs to the line before it
+    waiting: list[int] = []  # operations without a line belong to the line before them
     last: tuple[str, int, str] | None = None
     for i, node in enumerate(nodes):
         if node.kind not in ("operation", "folded"):
@@ -80,7 +81,8 @@ def _line_row(trace: Trace, line: Line, first: int, members: Sequence[int], *, s
 
 # -------------------------------------------------------------------------------------------------------------- modules
 def module_outline(trace: Trace) -> list[Row]:
-    """A row for each module that was called, those that are alike together, and in it the modules and lines that it ran."""
+    """Return a row for each module that was called, which contains the modules and lines that it ran. Equal modules are
+    grouped."""
     nodes, edges = trace.nodes, trace.edges
     kinds = {call.path: call.kind for call in trace.layers}
     paths = paths_of(nodes, edges, trace.layers)
@@ -89,9 +91,10 @@ def module_outline(trace: Trace) -> list[Row]:
 
 
 def _rows(trace: Trace, members: Sequence[int], paths: Sequence[Any], depth: int, kinds: dict[str, str]) -> list[Row]:
-    """The rows of some nodes, by the step of their paths at a depth; nodes that end there come as rows of one."""
+    """Return the rows of some nodes, by the step of their paths at a depth. Nodes whose path ends there have rows of their
+    own."""
     lines = {step for i in members for step in paths[i] if step[0] == "line"}
-    silent = depth > 0 and len(lines) < 2  # the line that called a model of a library tells nothing inside of it
+    silent = depth > 0 and len(lines) < 2  # inside a model, the line that called it is not informative
     folds: defaultdict[Any, list[int]] = defaultdict(list)
     loose: list[int] = []
     for i in members:
@@ -102,9 +105,9 @@ def _rows(trace: Trace, members: Sequence[int], paths: Sequence[Any], depth: int
             folds[step].append(i)
     rows: list[Row] = []
     ordered = sorted(folds.items(), key=lambda pair: pair[1][0])
-    told = {i: (node.kind, node.operation, node.shape) for i, node in enumerate(trace.nodes) if not is_move(node)}
-    alike = [(step, [i for i in numbers if i in told]) for step, numbers in ordered]
-    for stack in alike_stacks(alike, told):
+    signatures = {i: (node.kind, node.operation, node.shape) for i, node in enumerate(trace.nodes) if not is_move(node)}
+    alike = [(step, [i for i in numbers if i in signatures]) for step, numbers in ordered]
+    for stack in alike_stacks(alike, signatures):
         folded = [_fold(trace, step, folds[step], paths, depth, kinds) for step, _ in stack]
         if len(folded) == 1:
             rows.append(folded[0])

@@ -1,4 +1,4 @@
-"""What the panel says of one node of a trace, as plain data; with the numbers of the live graph where it is held."""
+"""The panel of one node of a trace as plain data, with the numbers of the live graph if that is held."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from gradlab.core.numpy_warnings import silence
 from gradlab.explore.drawing import GRADIENT, VALUE
 from gradlab.explore.equivalent_code import EquivalentCode, is_code
-from gradlab.explore.explorer.live import Live, Met
+from gradlab.explore.explorer.live import Live, NodeSweep
 from gradlab.explore.graph.painting import share_text
 from gradlab.explore.graph.ports import said
 from gradlab.explore.heat import heatmap
@@ -23,32 +23,32 @@ from gradlab.explore.statistics import finite_statistics
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 from gradlab.explore.trace.values import Value
 
-CELLS = 24  # of a map along a side
-SIDE = 180  # px of a map
-PITCH = 21  # px of a cell at most: numbers can be read, and the panel is not filled by two maps
-FEW = 12  # numbers that stand in a row
-MANY = 2_000_000  # elements, beyond which no histogram is made
+CELLS = 24  # rows and columns of a map
+SIDE = 180  # size of a map in pixels
+PITCH = 21  # maximal size of a cell in pixels, so that numbers are readable and two maps do not fill the panel
+FEW = 12  # numbers that are shown in a row
+MANY = 2_000_000  # elements beyond which there is no histogram
 
 
 def panel(trace: Trace, i: int, live: Live | None, out: Sequence[str], names: Mapping[str, str]) -> dict[str, Any]:
-    """All that is said of node `i`.
+    """Return the details of node `i`.
 
     Parameters
     ----------
     trace : Trace
     i : int
     live : Live or None
-        What is held of the graph.
+        The graph, if it is held.
     out : sequence of str
-        What the outputs are called in code.
+        The outputs in code.
     names : mapping of str to str
         "alias" and "package" of the library in code, and "weights".
     """
     node = trace.nodes[i]
-    met, trouble = Met(), ""
+    met, trouble = NodeSweep(), ""
     if live is not None:
         try:
-            met = live.met(i)
+            met = live.sweep_node(i)
         except RuntimeError as error:
             trouble = str(error)
     value = live.value(i) if live is not None else None
@@ -59,13 +59,13 @@ def panel(trace: Trace, i: int, live: Live | None, out: Sequence[str], names: Ma
         "about": _about(node),
         "value": _tensor(value, node.value, "value"),
         "gradient": _tensor(met.arrived, node.gradient, "gradient"),
-        "came": _came(trace, node, outs),
-        "handed": _handed(trace, ins),
+        "came": _contributions(trace, node, outs),
+        "handed": _input_gradients(trace, ins),
         "trouble": trouble,
         "code": _by_hand(node, out, names),
     }
     if not sections["gradient"] and trace.sweep:
-        sections["none"] = "no gradient arrived here"
+        sections["none"] = "no gradient reached this node"
     if live is not None and node.kind == "operation":
         saved = live.saved(i)
         sections["saved"] = {
@@ -78,7 +78,7 @@ def panel(trace: Trace, i: int, live: Live | None, out: Sequence[str], names: Ma
 
 
 def _about(node: GraphNode) -> list[list[str]]:
-    """What is said below the title, as [word, text]."""
+    """Return the facts below the title, as [word, text]."""
     facts = [["operation", node.operation]] if node.kind == "operation" else [["kind", node.kind]]
     if node.name:
         facts.append(["name", node.name])
@@ -97,17 +97,17 @@ def _edges(trace: Trace, i: int) -> tuple[list[GraphEdge], list[GraphEdge]]:
     return [edge for edge in trace.edges if edge.target == i], [edge for edge in trace.edges if edge.source == i]
 
 
-def _named(node: GraphNode) -> str:
+def _node_text(node: GraphNode) -> str:
     return f"{node.name} = {node.label}" if node.name and node.kind == "operation" else node.label
 
 
-def _came(trace: Trace, node: GraphNode, outs: Sequence[GraphEdge]) -> dict[str, Any]:
-    """Where the gradient of what a node made came from: from each use its norm, its share, and its numbers where they are few."""
+def _contributions(trace: Trace, node: GraphNode, outs: Sequence[GraphEdge]) -> dict[str, Any]:
+    """Return the contribution of each use of a node to its gradient: norm, share, and the sum if it is scalar."""
     rows = []
     for edge in outs:
         target = trace.nodes[edge.target]
         share = share_text(edge.share) if edge.share is not None and len(outs) > 1 else ""
-        rows.append([edge.target, _named(target), "" if edge.gradient is None else said(edge.gradient.norm), share])
+        rows.append([edge.target, _node_text(target), "" if edge.gradient is None else said(edge.gradient.norm), share])
     total = ""
     parts = [edge.gradient for edge in outs]
     if len(parts) > 1 and node.gradient is not None:
@@ -121,12 +121,12 @@ def _came(trace: Trace, node: GraphNode, outs: Sequence[GraphEdge]) -> dict[str,
     return {"rows": rows, "sum": total}
 
 
-def _handed(trace: Trace, ins: Sequence[GraphEdge]) -> list[list[Any]]:
-    """What it handed on to each input: the norm, and the share in what arrived there."""
+def _input_gradients(trace: Trace, ins: Sequence[GraphEdge]) -> list[list[Any]]:
+    """Return the gradient of each input from this node: its norm, and its share in the gradient of the input."""
     return [
         [
             edge.source,
-            _named(trace.nodes[edge.source]),
+            _node_text(trace.nodes[edge.source]),
             "" if edge.gradient is None else said(edge.gradient.norm),
             share_text(edge.share) if edge.share is not None and abs(edge.share - 1) > 1e-6 else "",
         ]
@@ -136,7 +136,7 @@ def _handed(trace: Trace, ins: Sequence[GraphEdge]) -> list[list[Any]]:
 
 # -------------------------------------------------------------------------------------------------------------- numbers
 def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[str, Any] | None:
-    """A value or a gradient: its norm and range, its numbers where they are few, else a map and a histogram."""
+    """Return the data of a value or a gradient: norm, range, and the numbers if there are few, else a map and a histogram."""
     if array is None and known is None:
         return None
     if array is not None and array.dtype.kind not in "fiub":
@@ -178,27 +178,27 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
 
 
 def _map(matrix: np.ndarray, kind: str, name: str = "") -> str:
-    """A heat map, as SVG: of a value in colours of its own."""
+    """Return a heat map as SVG. Values have other colours than gradients."""
     anchors, what = VALUES if kind == "value" else SIGNED, "derivative" if name else kind
     drawing = heatmap(matrix, limit=CELLS, separate=CELLS**2, side=SIDE, pitch=PITCH, anchors=anchors, tips=True, what=what)
     return replace(drawing, alt=f"{name or kind}, {shape_text(matrix.shape)}\n{drawing.text}").inline()
 
 
 def _bars(bins: Sequence[int], ends: tuple[str, str], kind: str) -> str:
-    """A histogram, as SVG."""
+    """Return a histogram as SVG."""
     return histogram(bins, ends, VALUE if kind == "value" else GRADIENT, f"histogram of the {kind}").inline()
 
 
 def _range(least: str, most: str, mean: str, zeros: int, size: int) -> str:
-    """The range of many numbers, in words."""
+    """Return the range of many numbers as text."""
     return f"from {least} to {most}, mean {mean}" + (f", {zeros:,} of {size:,} zero" if zeros else "")
 
 
-def _local(trace: Trace, node: GraphNode, live: Live, i: int, met: Met) -> list[dict[str, Any]]:
-    """The local Jacobian with respect to each input: its numbers, or what it looks like."""
+def _local(trace: Trace, node: GraphNode, live: Live, i: int, met: NodeSweep) -> list[dict[str, Any]]:
+    """Return the local Jacobian with respect to each input: its numbers, or its structure."""
     blocks = []
     for (source, handed), matrix in zip(met.handed, live.local(i, met), strict=True):
-        label = _named(trace.nodes[source]) if 0 <= source < len(trace.nodes) else ""
+        label = _node_text(trace.nodes[source]) if 0 <= source < len(trace.nodes) else ""
         shape = None if met.arrived is None or handed is None else [met.arrived.size, handed.size]
         entry: dict[str, Any] = {"to": label, "node": source, "shape": shape}
         if matrix is not None:
@@ -212,7 +212,7 @@ def _local(trace: Trace, node: GraphNode, live: Live, i: int, met: Met) -> list[
 
 
 def _structure(matrix: np.ndarray) -> str:
-    """What a matrix looks like, in words; "" if there is nothing to say."""
+    """Return the structure of a matrix as text; "" if it has none."""
     if matrix.size == 1:
         return ""
     if not matrix.any():
@@ -234,8 +234,8 @@ def _structure(matrix: np.ndarray) -> str:
     return f"{zeros:.0%} zeros" if zeros > 0.2 else ""
 
 
-def _structure_by_shapes(node: GraphNode, trace: Trace, source: int, met: Met, handed: np.ndarray | None) -> str:
-    """What a large local Jacobian looks like, as far as the kind of the operation tells."""
+def _structure_by_shapes(node: GraphNode, trace: Trace, source: int, met: NodeSweep, handed: np.ndarray | None) -> str:
+    """Return the structure of a large local Jacobian, if it follows from the kind of the operation."""
     from gradlab.core.registry import PRIMITIVES
 
     if met.arrived is None or handed is None:
@@ -243,21 +243,21 @@ def _structure_by_shapes(node: GraphNode, trace: Trace, source: int, met: Met, h
     kinds = {op.kind for op in PRIMITIVES.values() if op.node_name == node.operation}
     if kinds == {"elementwise"}:
         if met.arrived.shape == handed.shape:
-            return "a diagonal: each element depends on the one in its place"
-        return "a diagonal that is summed over what was broadcast"
+            return "a diagonal: each element depends only on the corresponding one"
+        return "a diagonal that is summed over the broadcast axes"
     return ""
 
 
 # ----------------------------------------------------------------------------------------------------------------- code
 def _by_hand(node: GraphNode, out: Sequence[str], names: Mapping[str, str]) -> dict[str, str]:
-    """The code that gives the node's gradient without an explorer, or what is in its way."""
+    """Return code that computes the node's gradient without an explorer, or the reason why there is none."""
     name = node.name.partition(", ")[0]
     if len(out) != 1:
         return {"says": "Code is written for one output; this view has several."}
     if not name or not is_code(name):
         where = f" on {node.place.where}" if node.place is not None else ""
         source = f" ({node.place.source})" if node.place is not None and node.place.source else ""
-        return {"says": f"This tensor has no name. Give it one{where}{source}, run the cell again, and the code stands here."}
+        return {"says": f"This tensor has no name. Give it one{where}{source} and run the cell again to see its code."}
     if node.kind == "output":
         return {"says": "The sweep starts here."}
     hand = EquivalentCode(names["alias"], names["package"], out[0], names.get("weights", ""))

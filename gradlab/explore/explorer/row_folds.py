@@ -1,7 +1,7 @@
-"""The rows of Code and Modules in the live explorer: a tree that opens and closes, drawn anew by `rails` in each state.
+"""The rows of Code and Modules in the live explorer: a tree that opens and closes, drawn by `rails` for each state.
 
-A row's address is its place among its siblings after that of the row that it is in: "0.2.1". A node that has a row of its own
-within another one is "0.2.n17", and what is left where there are too many is "0.2.more".
+The address of a row is the address of its parent and its position among the siblings: "0.2.1". A node with its own row inside
+another row is "0.2.n17", and the rest, if there are too many, is "0.2.more".
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from gradlab.explore.graph.rows import GraphRow, Part, RowMaker
 from gradlab.explore.markup import count
 from gradlab.explore.trace.data import Trace
 
-MOST, MORE = 100, 200  # nodes that a row opens to at once, and how many more each time
-ROOM = 800  # rows at once
-SCREEN = 16  # rows that are seen at once
-WIDTH = 600.0  # of the first picture, before a view says how wide it is
+MOST, MORE = 100, 200  # nodes of a row when it is opened, and how many are added each time
+ROOM = 800  # rows of a picture
+SCREEN = 16  # rows that are visible at once
+WIDTH = 600.0  # of the first picture, before the width of the view is known
 DEEPEST = 12
-DESCRIBED = 12  # rows that are named for a screen reader, which reads them one by one besides
+DESCRIBED = 12  # rows in the description for a screen reader, which can also read them one by one
 
 
 class RowFolds:
-    """Rows that open and close.
+    """Rows that can be opened and closed.
 
     Parameters
     ----------
@@ -34,23 +34,22 @@ class RowFolds:
     outline : list
         The tree of rows; see `outline`.
     modules : bool
-        Whether they are of modules, of which those are open at first that fit a screen.
+        True for rows of modules, which are open at first if they fit on a screen.
     """
 
     def __init__(self, trace: Trace, outline: Sequence[Row], modules: bool) -> None:
         self.outline, self._trace, self._modules = outline, trace, modules
         self._maker = RowMaker(trace, trace.nodes, trace.edges)
-        self._given: defaultdict[int, list[int]] = defaultdict(list)  # the leaves that each node is given
+        self._given: defaultdict[int, list[int]] = defaultdict(list)  # the leaves that are inputs of each node
         for edge in trace.edges:
             if trace.nodes[edge.source].kind == "leaf":
                 self._given[edge.target].append(edge.source)
-        self._operations: dict[str, list[int]] = {}  # of each row, by its address
-        self._ranges: dict[tuple[str, int], list[int]] = {}  # of members, by their row and number
+        self._operations: dict[str, list[int]] = {}  # of each row, by address
+        self._ranges: dict[tuple[str, int], list[int]] = {}  # of members, by row and number of members
 
-    # ------------------------------------------------------------------------------------------------------ which are open
+    # ---------------------------------------------------------------------------------------------------------- open rows
     def first(self) -> set[str]:
-        """The rows that are open at first: the largest modules, and of those that are alike the first, as long as all fit a
-        screen."""
+        """Return the rows that are open at first: the largest modules, and the first of equal ones, while all fit on a screen."""
         open_: set[str] = set()
         while self._modules:
             rows = self._tree(open_)
@@ -63,14 +62,14 @@ class RowFolds:
         return open_
 
     def to_depth(self, depth: int) -> set[str]:
-        """All rows down to a depth."""
+        """Return all rows down to a depth."""
         open_: set[str] = set()
         for _ in range(min(depth, DEEPEST)):
             open_ |= {key for key, row in self._tree(open_) if row[0] != "node"}
         return open_
 
     def around(self, node: int) -> tuple[set[str], dict[str, int]]:
-        """The rows that a node is in, and how many nodes the innermost must show for it to be among them."""
+        """Return the rows that contain a node, and the number of nodes that the innermost row must show to include it."""
         open_: set[str] = set()
         while True:
             within = {key: row for key, row in self._tree(open_) if row[0] != "node" and node in members_of(row[5])}
@@ -84,12 +83,12 @@ class RowFolds:
         }
         return open_, more
 
-    def extended(self, more: Mapping[str, int], key: str) -> dict[str, int]:
-        """How many nodes open rows show, `more` of that of an address."""
+    def extend(self, more: Mapping[str, int], key: str) -> dict[str, int]:
+        """Return the numbers of nodes that open rows show, with more nodes for one row."""
         return {**more, key: more.get(key, MOST) + MORE}
 
     def _tree(self, open_: Collection[str]) -> list[tuple[str, Row]]:
-        """The rows of the outline that are seen, with their addresses, from above."""
+        """Return the visible rows of the outline from top to bottom, with their addresses."""
         found: list[tuple[str, Row]] = []
 
         def walk(rows: Sequence[Row], prefix: str) -> None:
@@ -106,24 +105,23 @@ class RowFolds:
     def figure(
         self, open_: Iterable[str] | None = None, more: Mapping[str, int] | None = None, width: float = WIDTH
     ) -> dict[str, Any]:
-        """The picture with these rows open, for a live view.
+        """Return the picture with these rows open, for a live view.
 
         Parameters
         ----------
         open_ : iterable of str, optional
-            Addresses of rows; those that lead nowhere are passed over. By default what `first` returns.
+            Addresses of rows; unknown ones are ignored. Default: the result of `first`.
         more : mapping of str to int, optional
-            How many nodes an open row shows, if more than usual.
+            The number of nodes that an open row shows, if more than usual.
         width : float
-            Pixels that there are.
+            The available width in pixels.
 
         Returns
         -------
         dict
-            "svg", "width" and "height"; "cut": whether a wider picture would show more; "open" and "more": the state; "rows":
-            for each `data-row` of the SVG its "key", "label", "at" (the node of the trace that hands on what it makes, −1 of
-            none), "members" (with the leaves that it alone uses, as `columns.ranges`), "depth", "open" (null where nothing is
-            in it) and "spoken".
+            "svg", "width" and "height"; "cut": whether a wider picture would show more; "open" and "more": the state; "rows": for
+            each `data-row` of the SVG its "key", "label", "at" (the node of the trace with its output, −1 for none), "members"
+            (including leaves that only it uses, as `columns.ranges`), "depth", "open" (null if it is empty) and "spoken".
         """
         wanted, more = self.first() if open_ is None else set(open_), dict(more or {})
         parts = self._parts(wanted, more)
@@ -138,11 +136,11 @@ class RowFolds:
             "cut": cut,
             "open": [row.key for row in rows if row.opened],
             "more": more,
-            "rows": [self._described(rows, here) for here in range(len(rows))],
+            "rows": [self._row_data(rows, here) for here in range(len(rows))],
         }
 
     def _parts(self, wanted: Collection[str], more: Mapping[str, int]) -> list[Part]:
-        """What becomes rows."""
+        """Return the parts that become rows."""
         found: list[Part] = []
 
         def walk(rows: Sequence[Row], prefix: str, depth: int) -> None:
@@ -180,7 +178,7 @@ class RowFolds:
         return self._operations[key]
 
     def _norms(self, key: str, copies: Sequence[Row]) -> tuple[float, ...]:
-        """The norms of what modules that are alike hand on, if all of them are known."""
+        """Return the norms of the gradients of the outputs of equal modules if all are known, else ()."""
         ends = [self._maker.end(self._operations_in(f"{key}.{k}", copy)) for k, copy in enumerate(copies)]
         norms = [value.norm for i in ends if i >= 0 and (value := self._trace.nodes[i].gradient) is not None]
         return tuple(norms) if len(norms) == len(copies) else ()
@@ -192,8 +190,8 @@ class RowFolds:
         line = "" if place is None else str(place.line)
         return Part("operation", label, [i], node.operation, line, node.name or node.label, (), depth, None, key)
 
-    def _stretches(self, key: str, members: Sequence[int]) -> list[int]:
-        """The stretches of some nodes and of the leaves that they alone use."""
+    def _member_ranges(self, key: str, members: Sequence[int]) -> list[int]:
+        """Return the ranges of some nodes and of the leaves that only they use."""
         known = key, len(members)
         if known not in self._ranges:
             inside = set(members)
@@ -202,7 +200,7 @@ class RowFolds:
             self._ranges[known] = ranges(sorted(inside | own))
         return self._ranges[known]
 
-    def _described(self, rows: Sequence[GraphRow], here: int) -> dict[str, Any]:
+    def _row_data(self, rows: Sequence[GraphRow], here: int) -> dict[str, Any]:
         row = rows[here]
         members = self._operations[row.key] if row.opened else row.members
         came = came_text(rows, here)
@@ -217,7 +215,7 @@ class RowFolds:
         return {
             "key": row.key or f"cut{row.line}",
             "at": self._maker.end(members) if row.opened else row.end,
-            "members": [members[0], 1] if len(members) == 1 and row.opened is None else self._stretches(row.key, members),
+            "members": [members[0], 1] if len(members) == 1 and row.opened is None else self._member_ranges(row.key, members),
             "label": row.label,
             "depth": row.depth,
             "open": row.opened,

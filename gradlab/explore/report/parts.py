@@ -77,7 +77,7 @@ def shortened_text(graph: str, characters: int) -> str:
 
 CODE = "Equivalent code"
 FOLDED = 2_500  # characters of the graph as text in a notebook
-WHOLE = "(For all of it, put %%grad -o report above the cell, then print(report.graph().text()).)"
+WHOLE = "(The whole text: %%grad -o report above the cell, then print(report.graph().text()).)"
 
 
 def fold_html(title: str, text: str, *, opened: bool = False) -> str:

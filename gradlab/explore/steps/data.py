@@ -1,4 +1,4 @@
-"""What the steps of a sweep are made of: plain data, which refers to no tensor and to no node."""
+"""The steps of a sweep as plain data, which refers to no tensor or node."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from gradlab.explore.steps.factors import Factor
 from gradlab.explore.trace.data import Line
 from gradlab.explore.trace.values import Value
 
-Held = float | complex | np.ndarray | Value  # the number of a scalar, the numbers of others, or how too many are distributed
+Held = float | complex | np.ndarray | Value  # a scalar, an array, or the statistics of a large array
 
 
 class Share(TypedDict):
-    """What a step hands on to one input.
+    """The gradient that a step computes for one input.
 
     Attributes
     ----------
     to : int
-        The node of the trace that it goes to.
+        The node of the input in the trace.
     name : str
-        The user's name for that tensor, or the node's label.
+        The user's name for that tensor, or the label of the node.
     local : float, complex, ndarray or None
-        The local derivative: of a scalar by a scalar a number. Else a matrix (elements of the outputs) × (elements of the input)
-        of at most 16×16; where the operation works on each element by itself and there are more of them, the matrix's diagonal,
-        an array with one axis. None where it is larger, or the rule is the user's own.
+        The local derivative: a number if both tensors are scalars, else a matrix (elements of the outputs) × (elements of the
+        input) of at most 16×16. For a larger elementwise operation, the diagonal of the matrix as an array with one axis. None if
+        it is too large, or if the rule is defined by the user.
     factor : Factor or None
-        Where small matrices are multiplied what the cotangent is multiplied by.
+        For a product with a small matrix, the factor of the cotangent.
     downstream : Held or None
-        What is handed on now.
+        The gradient that this step computes.
     total : Held or None
-        What has arrived there in all by now. None in between, where it is too large to be kept.
+        The gradient of the input so far. None for a partial sum that is too large to store.
     """
 
     to: int
@@ -50,21 +50,21 @@ class Step:
     Attributes
     ----------
     number : int
-        1 of the first.
+        The number of the step, from 1.
     node : int
-        The operation, by its number in the trace.
+        The index of the operation in the trace.
     label, operation, name : str
-        "×", "MulBackward0", the user's name for what it made, or "".
+        "×", "MulBackward0", and the user's name for the result, or "".
     place : Line or None
-        Where the user wrote it.
+        The user's line of the operation.
     line : int or None
-        That line: of the cell, which counts `%%grad` as 1, or else of its file.
+        The number of that line in the cell, where `%%grad` is line 1, or in its file.
     upstream : Held, tuple or None
-        What arrived. Of an operation with several outputs a tuple with an entry for each, None where nothing arrived.
+        The upstream gradient. For an operation with several outputs, a tuple with an entry for each, None if it got none.
     shares : tuple of Share
-        What it hands on, in the order of its inputs; inputs that want no gradient are left out.
+        The gradients for its inputs, in order, without inputs that require none.
     hooked : bool
-        Whether a hook of the user's changed what had arrived.
+        True if a hook of the user changed the upstream gradient.
     """
 
     number: int
@@ -77,10 +77,12 @@ class Step:
     upstream: Any
     shares: tuple[Share, ...]
     hooked: bool = False
-    meets: tuple[tuple[int, int], ...] = field(default=(), repr=False)  # of each share: which sum, and which term of it
-    rule: Any = field(default=None, repr=False)  # the formulas of the operation with what it was given, see `rule_math`
+    meets: tuple[tuple[int, int], ...] = field(
+        default=(), repr=False
+    )  # for each share: the index of its sum, and of its term in the sum
+    rule: Any = field(default=None, repr=False)  # the formulas of the operation with its arguments, see `rule_math`
 
 
 def plain(held: Any) -> Any:
-    """An array with one number as Python's number; anything else as it is."""
+    """Convert an array without axes to a Python number. Return any other value unchanged."""
     return held.item() if isinstance(held, np.ndarray) and not held.ndim else held

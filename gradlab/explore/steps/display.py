@@ -1,4 +1,4 @@
-"""What a notebook shows of the steps: a sentence, the table and the strip of pictures, as HTML that needs no script."""
+"""The steps in a notebook: a sentence, a table and a strip of pictures, as HTML without scripts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCROLL = "overflow:auto;max-height:{}px;margin:4px 0 10px"
 
 
 def headline(walk: Any) -> Sentence:
-    """What was done."""
+    """Return a sentence that describes the sweep."""
     start = say(" starting with ", Span(f"gradient={short(walk.start)}", "code gradient"))
     if not walk.steps:
         return say(code(walk.called), " is a leaf: there is no operation to step through.")
@@ -33,7 +33,7 @@ def headline(walk: Any) -> Sentence:
 
 
 def html(walk: Any, strip: Drawing) -> str:
-    """The sentence, the table, the strip."""
+    """Return the sentence, the table and the strip."""
     notes = "".join(f'<div style="{style("dim")}">{escape_html(note)}</div>' for note in walk.notes)
     return (
         f'<div {NO_MATH} style="margin:4px 0 6px">{to_html(headline(walk))}{notes}</div>'
@@ -43,12 +43,12 @@ def html(walk: Any, strip: Drawing) -> str:
 
 
 def _table(walk: Any) -> str:
-    heads = ("step", "line", "operation", "arrived", "goes to", "local", "handed on", "there now")
+    heads = ("step", "line", "operation", "upstream", "goes to", "local", "downstream", "sum so far")
     sums = terms_of(walk.steps)
     rows = "".join(_rows(step, sums) for step in walk.steps[:ROWS])
     left_out = len(walk.steps) - ROWS
     more = (
-        f'<tr><td colspan="8" style="{LEFT};{style("dim")}">{count(left_out, "more step")}: .steps has all</td></tr>'
+        f'<tr><td colspan="8" style="{LEFT};{style("dim")}">{count(left_out, "more step")} in .steps</td></tr>'
         if left_out > 0
         else ""
     )
@@ -93,10 +93,10 @@ def _cell(text: str, kind: str = "plain") -> str:
 
 
 def contains(walk: Any, *, values: bool) -> Sentence:
-    """Which values and which source a page contains."""
+    """Return a sentence that states which values and source a page contains."""
     if not values:
         return say("This page contains names, shapes and the graph of operations: no number of a tensor and no source.")
-    source = " and the lines of source that they came from" if any(step.place for step in walk.steps) else ""
+    source = " and the source lines" if any(step.place for step in walk.steps) else ""
     return say(
         "This page contains values and gradients of up to 16 elements, norms of larger ones, local derivatives",
         source,

@@ -1,8 +1,8 @@
-"""Both factors of what a step hands on, where they are small matrices: what arrived, and what the operation multiplies it by.
+"""Find the factor by which an operation multiplies its upstream gradient, if both are small matrices.
 
-A product of matrices hands on `C.grad @ B.T` and `A.T @ C.grad`, which says more than its local derivative, 81 numbers for 3 × 3.
-Which value is the other factor, and on which side, is found by multiplying a generic cotangent and comparing with what the local
-derivative makes of it: the cotangent that arrived may be of zeros or ones, for which several products are the same.
+The gradients of a matrix product are `C.grad @ B.T` and `A.T @ C.grad`, which is clearer than the local derivative with its 81
+numbers for 3 × 3. The other factor and its side are found by multiplying a generic cotangent and comparing with the product of
+the local derivative, because several products may be equal for an upstream gradient of zeros or ones.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ CLOSE = 1e-5  # relative, of products in float32
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """What the cotangent that arrived is multiplied by.
+    """The factor by which the upstream gradient is multiplied.
 
     Attributes
     ----------
     symbol : str
-        "@", "*", or "⊗" of the outer product of two vectors.
+        "@", "*", or "⊗" for the outer product of two vectors.
     name : str
-        As the user wrote it: "B.T"; "" where that is not known.
+        The factor in the user's source: "B.T"; "" if it is unknown.
     numbers : ndarray
     first : bool
-        Whether it is the first factor.
+        True if it is the left factor.
     turned : bool
-        Whether what arrived is transposed.
+        True if the upstream gradient is transposed.
     """
 
     symbol: str
@@ -44,7 +44,7 @@ class Factor:
     turned: bool = False
 
     def product(self, arrived: str) -> str:
-        """Both factors by their names: "C.grad @ B.T"; "" if this one has none."""
+        """Return the product with names: "C.grad @ B.T"; "" if the factor has no name."""
         other = f"{arrived}.T" if self.turned else arrived
         one, two = (self.name, other) if self.first else (other, self.name)
         return f"{one} {self.symbol} {two}" if self.name else ""
@@ -61,7 +61,7 @@ def edges_into(trace: Trace) -> Mapping[int, Sequence[GraphEdge]]:
 def factor_of(
     trace: Trace, into: Mapping[int, Sequence[GraphEdge]], node: int, to: int, arrived: Any, local: Any, handed: Any
 ) -> Factor | None:
-    """Return what an operation multiplied `arrived` by to get `handed`, or None if `handed` is not a small matrix.
+    """Return the factor by which an operation multiplied `arrived` to get `handed`, or None if `handed` is not a small matrix.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def factor_of(
     node : int
         The operation.
     to : int
-        The node that `handed` goes to.
+        The node that gets `handed`.
     arrived, handed : int, float, ndarray or Value
     local : float, ndarray or None
         The local derivative; see `data.Share`.
@@ -101,7 +101,8 @@ def _is_close(product: np.ndarray, wanted: np.ndarray) -> bool:
 
 
 def _elementwise(local: np.ndarray, arrived: np.ndarray, handed: np.ndarray) -> np.ndarray | None:
-    """A local derivative in the shape of what is handed on, if it multiplies element by element or multiplies one number."""
+    """Return a local derivative in the shape of `handed` if it multiplies element by element or multiplies one number, else
+    None."""
     if local.ndim == 1 or arrived.size == 1:
         return local.reshape(handed.shape)
     diagonal = np.diagonal(local)
@@ -111,38 +112,38 @@ def _elementwise(local: np.ndarray, arrived: np.ndarray, handed: np.ndarray) -> 
 
 
 def _values(trace: Trace, into: Mapping[int, Sequence[GraphEdge]], node: int, to: int) -> Iterator[tuple[str, np.ndarray]]:
-    """The names and the numbers of the small vectors and matrices that an operation was given beside what `to` gave, those that
-    have a name first. An operation that was given one tensor twice was given it beside itself."""
+    """Yield the names and values of the other small vectors and matrices among the arguments of an operation, named ones first.
+    If a tensor is passed twice, it is an other argument, too."""
     edges = into.get(node, ())
     own = next((edge for edge in edges if edge.source == to), None)
-    given = [(_named(trace, into, edge.source), trace.nodes[edge.source].value) for edge in edges if edge is not own]
+    given = [(_name_of(trace, into, edge.source), trace.nodes[edge.source].value) for edge in edges if edge is not own]
     given += [(operand.text, operand.value) for operand in trace.nodes[node].operands]
     for name, value in sorted(given, key=lambda one: not one[0]):
         if value is not None and value.numbers is not None and len(value.shape) in (1, 2):
             yield name, np.array(value.numbers).reshape(value.shape)
 
 
-def _named(trace: Trace, into: Mapping[int, Sequence[GraphEdge]], i: int) -> str:
-    """What a node is called, "A", or "A.T" of the transpose of what is called so; "" where that is not known."""
+def _name_of(trace: Trace, into: Mapping[int, Sequence[GraphEdge]], i: int) -> str:
+    """Return the name of a node, "A", or "A.T" if it is the transpose of A; "" if it is unknown."""
     node = trace.nodes[i]
     if node.name or node.kind == "leaf":
         return (node.name or node.label).partition(", ")[0]
     sources = [edge.source for edge in into.get(i, ())]
-    name = _named(trace, into, sources[0]) if node.label == ".T" and len(sources) == 1 else ""
-    return _transposed(name)
+    name = _name_of(trace, into, sources[0]) if node.label == ".T" and len(sources) == 1 else ""
+    return _transpose_name(name)
 
 
-def _transposed(name: str) -> str:
+def _transpose_name(name: str) -> str:
     return name.removesuffix(".T") if name.endswith(".T") else f"{name}.T" if name else ""
 
 
 def _products(name: str, value: np.ndarray, arrived: np.ndarray) -> Iterator[tuple[Factor, np.ndarray]]:
-    """The products of a value and what arrived that are possible, as gradients of a product of matrices."""
+    """Yield all possible products of a value and the upstream gradient, as gradients of a matrix product."""
     if arrived.ndim == value.ndim == 1:
         yield Factor("⊗", name, value, first=False), np.outer(arrived, value)
         yield Factor("⊗", name, value, first=True), np.outer(value, arrived)
     for turned, g in ((False, arrived), (True, arrived.T))[: arrived.ndim]:
-        for called, v in ((_transposed(name), value.T), (name, value))[2 - value.ndim :]:
+        for called, v in ((_transpose_name(name), value.T), (name, value))[2 - value.ndim :]:
             for first, (a, b) in ((False, (g, v)), (True, (v, g))):
                 if a.ndim and b.ndim and a.shape[-1] == b.shape[0]:
                     yield Factor("@", called, v, first, turned), a @ b

@@ -1,7 +1,7 @@
-"""The graph of a sweep, drawn as it is after each step: small boxes, what has arrived beside them, lit edges with arrowheads.
+"""Pictures of the graph after each step of a sweep: small boxes with the gradients so far, and edges with arrowheads.
 
-A graph that is read at a glance is laid out once and drawn whole in each picture. Of a larger one a picture shows the active
-operation with what it hands its cotangents to and where its own came from.
+A small graph is laid out once and drawn as a whole in each picture. For a larger graph, a picture shows the active operation with
+its inputs and users.
 """
 
 from __future__ import annotations
@@ -36,39 +36,39 @@ from gradlab.explore.steps.step_text import matrix_text, product_text, short, su
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.values import Value
 
-WHOLE = 40  # nodes of a graph that is drawn whole
+WHOLE = 40  # nodes of a graph that is drawn as a whole
 ROOM = 1100.0, 800.0
 AROUND = 6  # neighbours of the active operation that are drawn, on either side
 LABEL, NUMBER, HEIGHT, LEAST = 12.5, 12.0, 24.0, 40.0
 LONGEST = 22  # characters of a label
-SMALL, ROW = 9.5, 12.0  # of the numbers of a matrix, and from line to line
+SMALL, ROW = 9.5, 12.0  # font size and line height of the numbers of a matrix
 BOLD = 1.1
 HEAD = 7.0  # of an arrow
 
 
 @dataclass(frozen=True)
 class PictureState:
-    """How things are after a step.
+    """The state after a step.
 
     Attributes
     ----------
     step : Step or None
         None before the first.
     arrived : dict of int to str
-        What has arrived at a node, as it is written beside it: of a matrix a line for each row.
+        The text of the gradient so far at each node, with a line for each row of a matrix.
     passed : set of (int, int)
-        The (source, target) edges that have been passed.
+        The (source, target) edges along which a gradient was passed.
     """
 
     step: Step | None
     arrived: dict[int, str]
     passed: frozenset[tuple[int, int]]
-    products: tuple[tuple[str, str, str], ...] = ()  # of each share: its name, the product, the sum there
+    products: tuple[tuple[str, str, str], ...] = ()  # for each share: its name, the product, the sum so far
     links: frozenset[tuple[int, int]] = field(default=frozenset())  # of this step
 
 
 def beside(held: Any, *, matrices: bool = True) -> str:
-    """What is written beside a node; with all numbers of small matrices if `matrices`."""
+    """Return the text next to a node, with all numbers of small matrices if `matrices` is True."""
     if isinstance(held, tuple):
         return beside(next((part for part in held if part is not None), None), matrices=matrices)
     if matrices and isinstance(held, np.ndarray) and is_small_matrix(held.shape) and len(held) > 1:
@@ -81,7 +81,7 @@ def beside(held: Any, *, matrices: bool = True) -> str:
 
 
 def extent(text: str) -> Point:
-    """How wide and how high it is, what is written beside a node."""
+    """Return the width and height of the text next to a node."""
     if "\n" not in text:
         return text_width(text, NUMBER) * BOLD, HEIGHT
     lines = text.split("\n")
@@ -91,7 +91,7 @@ def extent(text: str) -> Point:
 def states(
     steps: Sequence[Step], start: Any, root: int, trace: Trace, *, values: bool = True, matrices: bool = True
 ) -> Iterator[PictureState]:
-    """The state before the first step and after each; without any number unless `values`. `matrices`: see `beside`."""
+    """Yield the state before the first step and after each, without numbers unless `values` is True. `matrices`: see `beside`."""
     arrived: dict[int, str] = {}
     passed: set[tuple[int, int]] = set()
     sums = terms_of(steps)
@@ -115,15 +115,15 @@ def states(
 
 
 class Stage:
-    """Where the nodes of one picture stand.
+    """The layout of one picture.
 
     Parameters
     ----------
     trace : Trace
     chosen : sequence of int
-        The nodes that are in it.
+        The nodes of the picture.
     room : dict of int to (float, float)
-        How wide and how high it is, what is written beside each.
+        The width and height of the text next to each node.
     """
 
     def __init__(self, trace: Trace, chosen: Sequence[int], room: dict[int, Point]) -> None:
@@ -145,7 +145,7 @@ class Stage:
         self.width, self.height = self._layout.width + 8, self._layout.height + 8
 
     def svg(self, state: PictureState) -> str:
-        """The picture in a state, in the rectangle from (0, 0) to (width, height)."""
+        """Return the picture of a state, in the rectangle from (0, 0) to (width, height)."""
         active = None if state.step is None else state.step.node
         parts = ['<g transform="translate(4,4)" text-anchor="middle">']
         later = []
@@ -191,19 +191,19 @@ class Stage:
 
 
 def _path(route: Sequence[Point]) -> str:
-    """A line through the points, vertical in each."""
+    """Return a line through the points that is vertical at each of them."""
     (x, y), *rest = route
-    said_ = [f"M{tidy(x)} {tidy(y)}"]
+    pieces = [f"M{tidy(x)} {tidy(y)}"]
     for to_x, to_y in rest:
         middle = tidy((y + to_y) / 2)
         curved = abs(to_x - x) > 0.05
-        said_.append(f"C{tidy(x)} {middle} {tidy(to_x)} {middle} {tidy(to_x)} {tidy(to_y)}" if curved else f"V{tidy(to_y)}")
+        pieces.append(f"C{tidy(x)} {middle} {tidy(to_x)} {middle} {tidy(to_x)} {tidy(to_y)}" if curved else f"V{tidy(to_y)}")
         x, y = to_x, to_y
-    return "".join(said_)
+    return "".join(pieces)
 
 
 def _lit(route: Sequence[Point], thick: float) -> str:
-    """A line that a cotangent has gone up along, with an arrowhead at its upper end."""
+    """Return a line with an arrowhead at its upper end, for an edge along which a cotangent was passed."""
     (x, y), *rest = route
     head = HEAD if thick > 2 else HEAD - 2
     path = _path([(x, y + head - 1), *rest])
@@ -215,7 +215,7 @@ def _lit(route: Sequence[Point], thick: float) -> str:
 
 
 class Film:
-    """The pictures of a sweep, one after another.
+    """The pictures of a sweep.
 
     Parameters
     ----------
@@ -223,10 +223,10 @@ class Film:
     start : Held
     trace : Trace
     values : bool
-        Whether numbers are shown.
+        Show numbers.
     room : (float, float)
-        The most pixels that a picture of the whole graph may take. If it takes more, the norms of matrices are written instead of
-        their numbers; if it still does, pictures show the active operation and its neighbours.
+        The maximal size of a picture of the whole graph in pixels. If it is larger, it shows the norms of matrices instead of
+        their numbers. If it is still larger, pictures show the active operation and its neighbours.
     """
 
     def __init__(
@@ -236,23 +236,23 @@ class Film:
         self.whole: Stage | None = None
         self.matrices = True
         for matrices in (True, False) if len(trace.nodes) <= WHOLE else ():
-            stage = self._drawn(matrices)
+            stage = self._draw_whole(matrices)
             if stage.width <= room[0] and stage.height <= room[1]:
                 self.whole, self.matrices = stage, matrices
                 return
 
     @cached_property
     def root(self) -> int:
-        """The node that the sweep starts at."""
+        """The node at which the sweep starts."""
         outputs = set(self.trace.outputs)
         return next((edge.source for edge in self.trace.edges if edge.target in outputs), 0)
 
     def states(self) -> Iterator[PictureState]:
-        """Before the first step and after each."""
+        """Yield the state before the first step and after each."""
         return states(self.steps, self.start, self.root, self.trace, values=self.values, matrices=self.matrices)
 
-    def _drawn(self, matrices: bool) -> Stage:
-        """The whole graph, with room for all that is written in any state."""
+    def _draw_whole(self, matrices: bool) -> Stage:
+        """Return the layout of the whole graph, with room for the texts of all states."""
         room: dict[int, Point] = {}
         for state in states(self.steps, self.start, self.root, self.trace, values=self.values, matrices=matrices):
             for node, text in state.arrived.items():
@@ -268,7 +268,7 @@ class Film:
         return uses
 
     def stage(self, state: PictureState) -> Stage:
-        """Where the nodes stand in the picture of a state."""
+        """Return the layout for the picture of a state."""
         if self.whole is not None:
             return self.whole
         active = self.root if state.step is None else state.step.node
@@ -280,9 +280,9 @@ class Film:
 
 
 def caption(state: PictureState, start: Any, *, values: bool = True) -> str:
-    """What happens in a step, in a few words: "2·2 = 4 to a, −3·2 = −6 to b; 24 − 6 = 18"."""
+    """Return a short description of a step: "2·2 = 4 to a, −3·2 = −6 to b; 24 − 6 = 18"."""
     if state.step is None:
         return f"the start: {short(start)}" if values else "the start"
-    told = [f"{text} to {name}" if text else f"to {name}" for name, text, _ in state.products]
+    products = [f"{text} to {name}" if text else f"to {name}" for name, text, _ in state.products]
     sums = [f"{name}: {total}" for name, _, total in state.products if total]
-    return "; ".join(filter(None, (", ".join(told) or "hands nothing on", *sums)))
+    return "; ".join(filter(None, (", ".join(products) or "passes no gradient on", *sums)))

@@ -1,6 +1,6 @@
-"""Pictures for a slide: 16:9, large type, one for each step. As an animated SVG, a GIF, and a PDF with a page for each.
+"""Slides with one picture for each step, 16:9 with large type: an animated SVG, a GIF, or a PDF with a page for each.
 
-They have a white ground and the colours of a light theme, whatever the reader's: a slide is shown on a screen of its own.
+They always have a white background and the colours of the light theme, because a slide is shown on a separate screen.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from gradlab.explore.steps.step_text import short
 from gradlab.explore.theme import resolved
 
 WIDE, TALL = 1280.0, 720.0
-GRAPH = 40.0, 128.0, 740.0, 552.0  # x, y, width and height of the graph's place
-RIGHT = 830.0  # where the words begin
-ROOM = 420.0  # and how wide they are
-LARGEST = 2.4  # how many times its size a small graph is drawn
-FITS = GRAPH[2] / 1.3, GRAPH[3] / 1.3  # of a whole graph: its type is then large enough
+GRAPH = 40.0, 128.0, 740.0, 552.0  # x, y, width and height of the graph
+RIGHT = 830.0  # x of the text
+ROOM = 420.0  # width of the text
+LARGEST = 2.4  # maximal zoom of a small graph
+FITS = GRAPH[2] / 1.3, GRAPH[3] / 1.3  # maximal size of a whole graph, so that its type is large enough
 MOST = 120  # slides
 SVG_BYTES, GIF_BYTES = 950_000, 950_000
-SECONDS = 2.0  # for a step
-WIDTHS = 960, 800, 640  # of a GIF, until it is small enough
+SECONDS = 2.0  # per step
+WIDTHS = 960, 800, 640  # of a GIF, tried until it is small enough
 COLOURS = 48
 GIF_MOST = 60  # slides of a GIF
-PAGE = 1600  # pixels of a page's width
+PAGE = 1600  # width of a page in pixels
 
 
 def slides(film: Film, title: str) -> Iterator[str]:
-    """The SVG elements of each slide; of many steps the first."""
+    """Yield the SVG elements of each slide, for at most `MOST` steps."""
     total = len(film.steps)
     for number, state in enumerate(film.states()):
         if number > MOST:
@@ -63,26 +63,26 @@ def _slide(film: Film, state: PictureState, title: str, total: int) -> str:
 
 
 def _words(film: Film, state: PictureState) -> list[str]:
-    """What is said at the right."""
+    """Return the text at the right."""
     step = state.step
     if step is None:
         return [
             _text(RIGHT, 190, 26, DIM, "starting with"),
             _text(RIGHT, 236, 34, GRADIENT_INK, _value(film, film.start), weight=700),
         ]
-    parts = [_text(RIGHT, 170, 24, DIM, "arrived"), _text(RIGHT, 212, 32, GRADIENT_INK, _value(film, step.upstream), weight=700)]
+    parts = [_text(RIGHT, 170, 24, DIM, "upstream"), _text(RIGHT, 212, 32, GRADIENT_INK, _value(film, step.upstream), weight=700)]
     y = 278.0
     for name, text, total in state.products[:4]:
         parts.append(_text(RIGHT, y, 24, DIM, f"to {shortened(name, 24)}"))
-        parts.append(_fitted(RIGHT, y + 38, 30, GRADIENT_INK, text, weight=700))
+        parts.append(_fit_text(RIGHT, y + 38, 30, GRADIENT_INK, text, weight=700))
         y += 84
         if total:
-            parts.append(_fitted(RIGHT, y - 6, 26, GRADIENT_INK, f"there: {total}"))
+            parts.append(_fit_text(RIGHT, y - 6, 26, GRADIENT_INK, f"sum: {total}"))
             y += 40
     if len(state.products) > 4:
         parts.append(_text(RIGHT, y, 22, DIM, f"and to {count(len(state.products) - 4, 'more input')}"))
     elif not state.products:
-        parts.append(_text(RIGHT, y, 24, DIM, "hands nothing on"))
+        parts.append(_text(RIGHT, y, 24, DIM, "passes no gradient on"))
     return parts
 
 
@@ -90,8 +90,8 @@ def _value(film: Film, held: Any) -> str:
     return shortened(short(held), 26) if film.values else "…"
 
 
-def _fitted(x: float, y: float, size: float, ink: str, text: str, weight: int = 400) -> str:
-    """A line as large as there is room for."""
+def _fit_text(x: float, y: float, size: float, ink: str, text: str, weight: int = 400) -> str:
+    """Return a line of text, as large as fits."""
     wide = text_width(text, size) * (1.1 if weight > 400 else 1.0)
     return _text(x, y, max(16.0, min(size, size * ROOM / wide)) if wide else size, ink, text, weight=weight)
 
@@ -106,7 +106,7 @@ def _text(x: float, y: float, size: float, ink: str, text: str, *, weight: int =
 
 
 def document(body: str, alt: str, style: str = "") -> str:
-    """A slide as an SVG document."""
+    """Return a slide as an SVG document."""
     body = resolved(body, "light")[0]
     size = f'width="{WIDE:.0f}" height="{TALL:.0f}" viewBox="0 0 {WIDE:.0f} {TALL:.0f}"'
     return (
@@ -116,9 +116,9 @@ def document(body: str, alt: str, style: str = "") -> str:
 
 
 # --------------------------------------------------------------------------------------------------------------- formats
-def animated(film: Film, title: str, alt: str) -> str:
-    """One SVG that plays the slides in a loop by its style sheet. Where motion is not wanted, or styles are not known, it stands
-    still and shows the last slide, on which all that was passed is lit."""
+def animate(film: Film, title: str, alt: str) -> str:
+    """Return an SVG that plays the slides in a loop through its style sheet. For readers who prefer reduced motion, and without
+    support for styles, it shows the last slide, with all edges of the sweep."""
     shown: list[str] = []
     size = 0
     for body in slides(film, title):
@@ -127,7 +127,7 @@ def animated(film: Film, title: str, alt: str) -> str:
             break
         shown.append(body)
     last = _last(shown, len(film.steps) + 1)
-    period, part = SECONDS * (len(shown) + 1), 100 / (len(shown) + 1)  # the last stands twice as long
+    period, part = SECONDS * (len(shown) + 1), 100 / (len(shown) + 1)  # the last slide is shown twice as long
     rules = "".join(f".f{i}{{animation-delay:{i * SECONDS:g}s}}" for i in range(len(shown)))
     style = (
         "<style>@media (prefers-reduced-motion:no-preference){"
@@ -142,13 +142,13 @@ def animated(film: Film, title: str, alt: str) -> str:
 
 
 def _last(shown: Sequence[str], whole: int) -> str:
-    """A line that says that there are more steps than slides."""
+    """Return a note if there are more steps than slides, or ""."""
     if len(shown) == whole:
         return ""
     return _text(40, TALL - 14, 16, DIM, f"the first {count(len(shown) - 1, 'step')} of {whole - 1:,}")
 
 
-def _rasterised(film: Film, title: str, alt: str, width: int, most: int) -> list[Any]:
+def _rasterise(film: Film, title: str, alt: str, width: int, most: int) -> list[Any]:
     from PIL import Image
 
     pictures: list[Any] = []
@@ -161,16 +161,16 @@ def _rasterised(film: Film, title: str, alt: str, width: int, most: int) -> list
 
 
 def gif(film: Film, title: str, alt: str) -> bytes:
-    """The slides as a GIF of at most `GIF_BYTES`: smaller where they are many, and the last ones left out if need be.
+    """Return the slides as a GIF of at most `GIF_BYTES`. If it is too large, the slides are reduced, then the last are left out.
 
     Raises
     ------
     RuntimeError
-        Where bitmaps cannot be made.
+        If bitmaps cannot be created.
     """
     from PIL import Image
 
-    pictures = _rasterised(film, title, alt, WIDTHS[0], GIF_MOST)
+    pictures = _rasterise(film, title, alt, WIDTHS[0], GIF_MOST)
     few: list[Any] = []
     for width in WIDTHS:
         small = [picture.resize((width, width * 9 // 16), Image.Resampling.LANCZOS) for picture in pictures]
@@ -194,19 +194,19 @@ def _gif(pictures: Sequence[Any]) -> bytes:
 
 
 def pdf(film: Film, title: str, alt: str) -> bytes:
-    """The slides as the pages of a PDF.
+    """Return the slides as the pages of a PDF.
 
     Raises
     ------
     RuntimeError
-        Where bitmaps cannot be made.
+        If bitmaps cannot be created.
     """
     from matplotlib.backends.backend_pdf import PdfPages
     from matplotlib.figure import Figure
 
     file = io.BytesIO()
     with PdfPages(file, metadata={"Title": title, "Creator": "gradlab"}) as pages:
-        for picture in _rasterised(film, title, alt, PAGE, MOST):
+        for picture in _rasterise(film, title, alt, PAGE, MOST):
             sheet = Figure(figsize=(WIDE / 96, TALL / 96), dpi=PAGE / (WIDE / 96))
             axes = sheet.add_axes((0, 0, 1, 1))
             axes.imshow(picture, interpolation="none", aspect="auto")

@@ -1,4 +1,4 @@
-"""The steps in words: numbers as short texts, sums as they grow, and the table for a terminal."""
+"""The steps as text: short texts of numbers and sums, and the table for a terminal."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gradlab.explore.markup import count, shape_text
 from gradlab.explore.steps.data import Share, Step
 from gradlab.explore.trace.values import Value
 
-FEW, WIDEST = 5, 26  # elements that are written out, in so many characters
+FEW, WIDEST = 5, 26  # elements and characters of a vector that is shown as numbers
 TERMS = 4  # of a sum
 LONGEST = 28  # characters of a name in a table
 
 
 def short(held: Any) -> str:
-    """What arrived, in a few characters: "−6", "[0, 3, 12]", "5×4, ‖·‖ 3.24"; "–" of nothing."""
+    """Return a cotangent as a short text: "−6", "[0, 3, 12]", "5×4, ‖·‖ 3.24"; "–" for None."""
     if held is None:
         return "–"
     if isinstance(held, tuple):
@@ -30,14 +30,14 @@ def short(held: Any) -> str:
     if isinstance(held, np.ndarray):
         if held.size == 1:
             return said(held.item(), 4)
-        if held.size <= FEW and len(text := _nested(held.tolist())) <= WIDEST:
+        if held.size <= FEW and len(text := _nested_text(held.tolist())) <= WIDEST:
             return text
         return f"{shape_text(held.shape)}, ‖·‖ {said(float(np.linalg.norm(held.reshape(-1))))}"
     return said(held, 4)
 
 
 def matrix_text(held: Any) -> str:
-    """The numbers of a small matrix, a row on each line, in columns; of anything else what `short` says."""
+    """Return the numbers of a small matrix in aligned columns, a line for each row; for anything else, the result of `short`."""
     if not isinstance(held, np.ndarray) or not is_small_matrix(held.shape):
         return short(held)
     rows = [[said(x) for x in row] for row in held.tolist()]
@@ -45,12 +45,12 @@ def matrix_text(held: Any) -> str:
     return "\n".join("  ".join(text.rjust(width) for text, width in zip(row, wide, strict=True)) for row in rows)
 
 
-def _nested(numbers: Any) -> str:
-    return f"[{', '.join(map(_nested, numbers))}]" if isinstance(numbers, list) else said(numbers)
+def _nested_text(numbers: Any) -> str:
+    return f"[{', '.join(map(_nested_text, numbers))}]" if isinstance(numbers, list) else said(numbers)
 
 
 def local_text(local: Any) -> str:
-    """A local derivative in a few characters: "2", "diag [1, 0, 2]", "[1, 1, 1]", "3×4 matrix"; "" where there is none."""
+    """Return a local derivative as a short text: "2", "diag [1, 0, 2]", "[1, 1, 1]", "3×4 matrix"; "" if there is none."""
     if local is None:
         return ""
     if not isinstance(local, np.ndarray):
@@ -62,14 +62,14 @@ def local_text(local: Any) -> str:
     if rows == columns and rows > 1 and np.array_equal(local, np.diag(diagonal), equal_nan=True):
         if np.all(diagonal == diagonal[0]):
             return f"{said(diagonal[0].item())} · I" if diagonal[0] != 1 else "I"
-        return f"diag {_nested(diagonal.tolist())}" if rows <= FEW else f"diagonal of {rows}"
+        return f"diag {_nested_text(diagonal.tolist())}" if rows <= FEW else f"diagonal of {rows}"
     if local.size <= FEW:
-        return _nested(local.reshape(-1).tolist() if 1 in local.shape else local.tolist())
+        return _nested_text(local.reshape(-1).tolist() if 1 in local.shape else local.tolist())
     return f"{rows}×{columns} matrix"
 
 
 def sum_text(terms: Sequence[Any], total: Any) -> str:
-    """A sum in the order of arrival, "24 − 6 = 18"; "" of one term, and of what is not scalar."""
+    """Return a sum in the order of its terms, "24 − 6 = 18"; "" for a single term or if a term is not a scalar."""
     if len(terms) < 2 or not all(isinstance(term, (int, float)) for term in (*terms, total)):
         return ""
     left_out = len(terms) - TERMS
@@ -85,7 +85,7 @@ def sum_text(terms: Sequence[Any], total: Any) -> str:
 
 
 def factor_text(share: Share) -> str:
-    """What is multiplied by: the factor of a product of matrices by its name, "@ B.T", "A.T @", else the local derivative."""
+    """Return the named factor of a matrix product, "@ B.T" or "A.T @", else the local derivative."""
     factor = share["factor"]
     if factor is None or not factor.name:
         return local_text(share["local"])
@@ -93,22 +93,22 @@ def factor_text(share: Share) -> str:
 
 
 def product_text(share: Share, step: Step) -> str:
-    """ "−3·2 = −6" of scalars, "C.grad @ B.T" of small matrices; else what is handed on."""
+    """Return "−3·2 = −6" for scalars, "C.grad @ B.T" for small matrices, else the gradient of the input."""
     if share["factor"] is not None and (product := share["factor"].product(f"{step.name}.grad" if step.name else "grad")):
         return product
     local, upstream = share["local"], step.upstream
     if isinstance(local, (int, float)) and isinstance(upstream, (int, float)):
-        return f"{said(local, 4)}·{bracketed(said(upstream, 4))} = {short(share['downstream'])}"
+        return f"{said(local, 4)}·{parenthesize(said(upstream, 4))} = {short(share['downstream'])}"
     return short(share["downstream"])
 
 
-def bracketed(text: str) -> str:
-    """A factor that is negative in brackets."""
+def parenthesize(text: str) -> str:
+    """Put a negative factor into parentheses."""
     return f"({text})" if text.startswith("−") else text
 
 
 def terms_of(steps: Sequence[Step]) -> list[list[Any]]:
-    """What was handed to each place where cotangents meet, in the order of arrival; see `Step.meets`."""
+    """Return the terms of each sum of cotangents, in order; see `Step.meets`."""
     sums: list[list[Any]] = []
     for step in steps:
         for share, (place, _) in zip(step.shares, step.meets, strict=True):
@@ -119,29 +119,29 @@ def terms_of(steps: Sequence[Step]) -> list[list[Any]]:
 
 
 def title(step: Step) -> str:
-    """ "× (MulBackward0), c"."""
+    """Return "× (MulBackward0), c"."""
     return f"{step.label} ({step.operation})" + (f", {step.name}" if step.name else "")
 
 
 def table(walk: Any, most: int) -> str:
-    """The steps for a terminal; of more than `most` the first and the last."""
+    """Return the steps for a terminal. Of more than `most`, the first and the last are shown."""
     total = len(walk.steps)
     if not total:
-        said_first = f"{walk.called} is a leaf: there is no operation to step through, and its gradient is {short(walk.start)}."
-        return "\n".join(map(clean, [said_first, *walk.notes]))
-    said_first = f"backward from {walk.called} in {count(total, 'step')}, starting with gradient={short(walk.start)}:"
+        headline = f"{walk.called} is a leaf: there is no operation to step through, and its gradient is {short(walk.start)}."
+        return "\n".join(map(clean, [headline, *walk.notes]))
+    headline = f"backward from {walk.called} in {count(total, 'step')}, starting with gradient={short(walk.start)}:"
     first, last = (walk.steps, []) if total <= most else (walk.steps[: most - most // 3], walk.steps[total - most // 3 :])
     sums = terms_of(walk.steps)
-    head = ("step", "line", "operation", "arrived", "goes to", "local", "handed on", "there now")
+    head = ("step", "line", "operation", "upstream", "goes to", "local", "downstream", "sum so far")
     body = [head, *(row for step in first for row in _rows(step, sums))]
     gap = len(body)
     body += [row for step in last for row in _rows(step, sums)]
     widths = [max(columns(row[i]) for row in body) for i in range(len(head))]
-    lines = ["  ".join(_padded(text, width) for text, width in zip(row, widths, strict=True)).rstrip() for row in body]
+    lines = ["  ".join(_pad(text, width) for text, width in zip(row, widths, strict=True)).rstrip() for row in body]
     if last:
         left_out = total - len(first) - len(last)
-        lines.insert(gap, f"… {left_out:,} more of {count(total, 'operation')}: .steps has them all …")
-    return "\n".join(map(clean, [said_first, *lines, *walk.notes]))
+        lines.insert(gap, f"… {left_out:,} more of {count(total, 'operation')} in .steps …")
+    return "\n".join(map(clean, [headline, *lines, *walk.notes]))
 
 
 def _rows(step: Step, sums: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
@@ -158,9 +158,9 @@ def _rows(step: Step, sums: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Return the number of terminal columns of a text."""
     return sum(2 if wide(character) else 1 for character in text)
 
 
-def _padded(text: str, width: int) -> str:
+def _pad(text: str, width: int) -> str:
     return text + " " * (width - columns(text))

@@ -1,7 +1,7 @@
-"""`step_through(out)`: the reverse sweep behind a tensor, taken apart into its steps.
+"""`step_through(out)`: the steps of the reverse sweep behind a tensor.
 
-One sweep is run, of the library's own, which writes no `.grad` and keeps the graph; everything else is read from what it did.
-What is kept is plain data, but for `out` itself, which a sweep from another start needs: `close` lets it go.
+The library runs one sweep, which writes no `.grad` and keeps the graph. All results are read from this sweep. They are plain
+data, except `out` itself, which a sweep from another start needs and `close` releases.
 """
 
 from __future__ import annotations
@@ -35,37 +35,38 @@ from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.retained_grads import grads_kept
 
 MOST_ROWS = 60  # of a table
-FREED = "second time"  # what both libraries say of a graph whose saved tensors are gone
-RULES = 200  # steps whose formulas are written out with what the operation was given
-MOST = 50_000  # nodes that are stepped through
+FREED = "second time"  # in the errors of both libraries for a graph whose saved tensors were freed
+RULES = 200  # steps whose formulas include the arguments of the operation
+MOST = 50_000  # nodes of a sweep
 
 
 def step_through(out: Any, gradient: Any = None) -> StepThrough:
-    """The reverse sweep behind a tensor, one step for each operation in the order of the sweep.
+    """Return the steps of the reverse sweep behind a tensor, one for each operation in the order of the sweep.
 
-    One sweep is run for it: no `.grad` is written, the graph is kept. Hooks that you have registered run as in every backward
-    (`notes` says so).
+    This runs one sweep, which writes no `.grad` and keeps the graph. Hooks that you have registered run as in every backward pass
+    (see `notes`).
 
     Parameters
     ----------
     out : Tensor
-        What is differentiated, of gradlab or of PyTorch.
+        The tensor to differentiate, of gradlab or PyTorch.
     gradient : array_like or Tensor, optional
-        What the sweep starts with, of the shape of `out`; as in `out.backward(gradient)`. 1 for an `out` with one element.
+        The gradient with which the sweep starts, as in `out.backward(gradient)`, with the shape of `out`. Default: 1 if `out` has
+        one element.
 
     Returns
     -------
     StepThrough
-        `.steps` and `.text()`; shown in a notebook as a table and a strip of pictures. `.save("back.html")` is a page that steps
-        by itself, `.widget()` the live view.
+        With `.steps` and `.text()`. A notebook displays a table and a strip of pictures. `.save("back.html")` saves an
+        interactive page, `.widget()` returns the live view.
 
     Raises
     ------
     TypeError
-        If `out` is no tensor, or `gradient` no numbers.
+        If `out` is not a tensor, or `gradient` is not numeric.
     RuntimeError
-        If `out` does not require grad, or has several elements and there is no `gradient`; if that has not its shape; if
-        backward has freed the graph.
+        If `out` does not require grad, if it has several elements and `gradient` is None, if `gradient` does not have the shape
+        of `out`, or if backward has freed the graph.
 
     Examples
     --------
@@ -74,16 +75,16 @@ def step_through(out: Any, gradient: Any = None) -> StepThrough:
     >>> gl.step_through(a * b + b**3).steps[-1].shares[1]["total"]
     9.0
     """
-    return stepped(out, gradient, caller_names())
+    return step_through_with_names(out, gradient, caller_names())
 
 
-def stepped(out: Any, gradient: Any, names: Mapping[str, Any]) -> StepThrough:
-    """`step_through` where tensors are called by these names."""
+def step_through_with_names(out: Any, gradient: Any, names: Mapping[str, Any]) -> StepThrough:
+    """Return the steps, like `step_through`, with these names for tensors."""
     library = library_of(out)
     called = next((name for name, tensor in names.items() if tensor is out), "out")
     if library is None:
         raise TypeError(
-            f"step_through(out) takes a tensor that was computed from others, and got {type(out).__name__}: {out!r:.80}."
+            f"step_through(out) expects a tensor that was computed from others, got {type(out).__name__}: {out!r:.80}."
         )
     reason = why_not(out, called)
     if reason is not None:
@@ -93,18 +94,18 @@ def stepped(out: Any, gradient: Any, names: Mapping[str, Any]) -> StepThrough:
         raise weights_needed(library, out, called, f"step_through({called}, {{}})")
     weights = None if gradient is None else weights_for(library, out, gradient, called)
     try:
-        return _swept(library, out, weights, called, names)
+        return _run_sweep(library, out, weights, called, names)
     except RuntimeError as error:
         if FREED not in str(error):
             raise
         raise RuntimeError(
-            "Trying to backward through the graph a second time: step_through runs a sweep of its own, and backward has freed "
-            f"what the graph of {called} had saved. Compute {called} again, or keep the graph: "
+            "Trying to backward through the graph a second time: step_through runs its own sweep, but backward has freed the "
+            f"saved tensors of the graph of {called}. Compute {called} again, or keep the graph: "
             f"{called}.backward(retain_graph=True)."
         ) from error
 
 
-def _swept(library: Library, out: Any, weights: Any, called: str, names: Mapping[str, Any]) -> StepThrough:
+def _run_sweep(library: Library, out: Any, weights: Any, called: str, names: Mapping[str, Any]) -> StepThrough:
     root = library.node(out)
     nodes, _ = spine_first(library, [library.whole(root)], MOST)
     number = {node: i for i, node in enumerate(nodes)}
@@ -124,16 +125,16 @@ def _swept(library: Library, out: Any, weights: Any, called: str, names: Mapping
         if gradient is not None:
             if (tensor := library.variable(node)) is not None:
                 recorder.add_gradient(tensor, gradient)
-            watched.arrived((node, 0), gradient)
+            watched.on_arrival((node, 0), gradient)
     watched.locals()
     trace = replace(recorder.trace(), freed=False)
     notes = []
     if hooked:
         named = sorted({name for name in hooked if name})
         of = f" of {', '.join(named)}" if named else ""
-        notes.append(f"Hooks that you registered{of} ran in this sweep, as in every backward.")
+        notes.append(f"Hooks that you registered{of} ran in this sweep, as in every backward pass.")
     if trace.cut_off:
-        notes.append(f"The graph has more: these are the steps of the {count(MOST, 'node')} nearest to the output.")
+        notes.append(f"The graph is larger: these are the steps of the {count(MOST, 'node')} nearest to the output.")
     own = _names_by_key(library, names)
     steps = tuple(_steps(library, watched.visits, number, trace, own))
     used = {name: library.weakly(x) for name, x in names.items() if library.is_tensor(x) and _is_among(library, x, number)}
@@ -156,12 +157,12 @@ def _is_among(library: Library, tensor: Any, nodes: Mapping[Any, int]) -> bool:
 
 
 def _output_number(library: Library, out: Any) -> int:
-    """Which output of its node `out` is, where the library numbers them."""
+    """Return the index of `out` among the outputs of its node, if the library numbers them."""
     return int(getattr(out, "output_nr", 0)) if library.name == "torch" else 0
 
 
 def _with_tensors(library: Library, nodes: Sequence[Any], names: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """The nodes with their leaves, and the user's tensors with their nodes."""
+    """Yield the nodes with their leaves, and the nodes of the user's tensors with these tensors."""
     known = set(nodes)
     for node in nodes:
         yield node, library.variable(node)
@@ -173,12 +174,12 @@ def _with_tensors(library: Library, nodes: Sequence[Any], names: Mapping[str, An
 
 
 def names_of(names: Mapping[str, Any], tensor: Any) -> str:
-    """The user's name for a tensor, or ""."""
+    """Return the user's name for a tensor, or ""."""
     return "" if tensor is None else next((name for name, other in names.items() if other is tensor), "")
 
 
 def _names_by_key(library: Library, names: Mapping[str, Any]) -> dict[Key, str]:
-    """The user's names by where the gradient of the tensor arrives: of a node with several outputs each has its own."""
+    """Return the user's names by node and output index."""
     by_key: dict[Key, str] = {}
     for name, tensor in names.items():
         if library.is_tensor(tensor) and tensor.requires_grad:
@@ -195,7 +196,7 @@ def _steps(
     for visit in visits:
         at = number.get(visit.node)
         if at is None or trace.nodes[at].kind != "operation":
-            continue  # it hands out a part of another's
+            continue  # it selects an output of another node
         done += 1
         node = trace.nodes[at]
         shares, meets = [], []
@@ -235,24 +236,24 @@ def _steps(
 
 
 class StepThrough:
-    """The steps of one reverse sweep. Made by `step_through`.
+    """The steps of one reverse sweep. Returned by `step_through`.
 
     Attributes
     ----------
     steps : list of Step
         One for each operation, in the order of the sweep.
     trace : Trace
-        The graph, with values and gradients at its nodes; `Step.node` and `to` of shares are numbers of its nodes.
+        The graph, with values and gradients at its nodes; `Step.node` and `to` of shares are indices of its nodes.
     called : str
-        The output's name.
+        The name of the output.
     start : Held
-        What the sweep started with.
+        The gradient with which the sweep started.
     notes : list of str
-        What is to be said besides.
+        Additional remarks.
     hooked : bool
-        Whether hooks of the user's ran.
+        True if hooks of the user ran.
     held : int
-        How many bytes of arrays this object keeps. Of a sweep with more than 256 MiB the rest is kept as statistics (`Value`).
+        Bytes of arrays that this object stores. Beyond 256 MiB, statistics (`Value`) are stored instead.
     """
 
     def __init__(
@@ -276,7 +277,7 @@ class StepThrough:
 
     # ------------------------------------------------------------------------------------------------------------ as text
     def text(self, most: int = MOST_ROWS) -> str:
-        """The steps as a table for a terminal; of more than `most` the first and the last."""
+        """Return the steps as a table for a terminal. Of more than `most`, the first and the last are shown."""
         return step_text.table(self, most)
 
     def __repr__(self) -> str:
@@ -284,35 +285,35 @@ class StepThrough:
 
     # ------------------------------------------------------------------------------------------------------- another start
     def again(self, gradient: Any) -> StepThrough:
-        """The steps of a sweep from another start, of the shape of `out`. The same errors as of `step_through`.
+        """Return the steps of a sweep from another start with the shape of `out`. Errors are those of `step_through`.
 
         Raises
         ------
         RuntimeError
-            After `close`: the graph has been let go.
+            If `close` has released the graph.
         """
         if self._out is None:
-            raise RuntimeError(f"the graph behind {self.called} was let go by close(): call step_through({self.called}) again.")
+            raise RuntimeError(f"close() has released the graph behind {self.called}. Call step_through({self.called}) again.")
         names = {name: tensor for name, ref in self._names.items() if (tensor := ref()) is not None}
-        return stepped(self._out, gradient, {**names, self.called: self._out})
+        return step_through_with_names(self._out, gradient, {**names, self.called: self._out})
 
     def close(self) -> None:
-        """Let the graph go. What is here stays."""
+        """Release the graph. The steps remain."""
         self._out, self._names = None, {}
 
     @property
-    def closed(self) -> bool:
-        """Whether the graph has been let go: then there is no sweep from another start."""
+    def is_closed(self) -> bool:
+        """True if the graph has been released, so there is no sweep from another start."""
         return self._out is None
 
     # ---------------------------------------------------------------------------------------------------------- pictures
     def frames(self) -> Drawing:
-        """A strip of pictures, one for each step; of many steps the first."""
+        """Return a strip of pictures, one for each of the first steps."""
         film = Film(self.steps, self.start, self.trace, room=ROOM)
         return strip(film, text=self.text(), called=self.called)
 
     def view(self, *, values: bool = True) -> dict[str, Any]:
-        """What a live view draws, as plain data."""
+        """Return the plain data of a live view."""
         return view(
             self.steps,
             self.trace,
@@ -330,11 +331,11 @@ class StepThrough:
         return tuple(getattr(self.start, "shape", ()))
 
     def start_of(self, numbers: Sequence[float]) -> Any:
-        """Numbers in row-major order as a start."""
+        """Return a start from numbers in row-major order."""
         return np.asarray(numbers, float).reshape(self.shape)
 
     def widget(self, **options: Any) -> Any:
-        """The live view, to be displayed in a notebook: step, play, run to a node, and start from another gradient.
+        """Return the live view for a notebook, which can step, play, run to a node, and start from another gradient.
 
         It holds the graph until it is closed.
         """
@@ -346,17 +347,17 @@ class StepThrough:
 
     # -------------------------------------------------------------------------------------------------------------- files
     def save(self, path: str | os.PathLike[str], *, values: bool = True) -> Path:
-        """Write the steps to a file that needs nothing else. An existing file is replaced.
+        """Save the steps as a self-contained file. An existing file is replaced.
 
-        `.html` is a page that steps by itself, without a kernel and without asking any host for anything. `.svg` and `.gif` are
-        animations for a slide (16:9, under 1 MB; an SVG stands still where the reader wants no motion), `.pdf` has a page for
-        each step. Of more than 120 steps they have the first, a GIF of more than 60, a page of more than 2 000; they say so.
+        `.html` is an interactive page, which needs no kernel and makes no network requests. `.svg` and `.gif` are animations for
+        a slide (16:9, under 1 MB; an SVG does not move for readers who prefer reduced motion), `.pdf` has a page for each step.
+        They have the first 120 steps, a GIF the first 60, a page the first 2 000, with a note if there are more.
 
         Parameters
         ----------
         path : str or path
         values : bool, default True
-            False leaves out every number of a tensor and the source: names, shapes and the graph remain.
+            False omits all numbers of tensors and the source. Names, shapes and the graph remain.
 
         Returns
         -------
@@ -365,9 +366,9 @@ class StepThrough:
         Raises
         ------
         ValueError
-            If the path ends in none of these.
+            If the path does not end with one of these.
         RuntimeError
-            If a bitmap cannot be made here.
+            If a bitmap cannot be created.
         """
         path = Path(path)
         kind = path.suffix.lower()
@@ -384,9 +385,9 @@ class StepThrough:
         film = Film(self.steps, self.start, self.trace, values=values, room=slides.FITS)
         title, alt = f"backward from {self.called}", f"Backward from {self.called} in {count(len(self.steps), 'step')}."
         if kind == ".svg":
-            path.write_text(slides.animated(film, title, alt), encoding="utf-8")
+            path.write_text(slides.animate(film, title, alt), encoding="utf-8")
         elif kind in (".gif", ".pdf"):
             path.write_bytes((slides.gif if kind == ".gif" else slides.pdf)(film, title, alt))
         else:
-            raise ValueError(f"steps are saved as .html, .svg, .gif or .pdf, and {path.name!r} ends in none of them.")
+            raise ValueError(f"the path of steps must end with .html, .svg, .gif or .pdf, got {path.name!r}.")
         return path

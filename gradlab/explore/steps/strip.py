@@ -1,4 +1,4 @@
-"""A strip of pictures: one for each step, beside and below one another, with its words above it."""
+"""A strip of pictures with captions, one for each step, in rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ACROSS = 990.0  # pixels in a row
 MOST = 40  # pictures
 NODES = 450  # boxes in all of them
 NARROW, WIDEST = 160.0, 310.0  # of a picture
-ROOM = 390.0, 340.0  # of a whole graph, before it is made smaller
+ROOM = 390.0, 340.0  # maximal size of a whole graph, before it is reduced
 LEAST_ZOOM = 0.72
 SMALL, LETTERS = 10.5, 12.0
-LINES = 3  # of words above a picture
+LINES = 3  # of the caption of a picture
 
 
 def strip(film: Film, *, text: str, called: str) -> Drawing:
-    """The pictures of the steps, in the order of the sweep; of many the first, and a sentence says so."""
+    """Draw the pictures of the steps, in the order of the sweep. If there are too many, the first are drawn, with a note."""
     shown: list[tuple[PictureState, str, float, float]] = []
     boxes = 0
     for state in film.states():
@@ -34,7 +34,7 @@ def strip(film: Film, *, text: str, called: str) -> Drawing:
     zoom = [max(LEAST_ZOOM, min(1.0, (wide - 16) / width)) for _, _, width, _ in shown]
     wide = max(wide, *(width * z + 16 for (_, _, width, _), z in zip(shown, zoom, strict=True)))
     columns = max(1, min(len(shown), int(ACROSS // wide)))
-    words = [_wrapped(_words(state, film.start, film.values), wide - 20) for state, *_ in shown]
+    words = [_wrap(_words(state, film.start, film.values), wide - 20) for state, *_ in shown]
     top = 26 + 13 * max(len(lines) for lines in words)
     tall = top + max(height * z for (_, _, _, height), z in zip(shown, zoom, strict=True)) + 6
     parts = []
@@ -48,7 +48,7 @@ def strip(film: Film, *, text: str, called: str) -> Drawing:
     height = rows * tall + 2
     left_out = len(film.steps) + 1 - len(shown)
     if left_out:
-        note = f"The first {count(len(shown) - 1, 'step')} of {len(film.steps):,}; .steps has them all."
+        note = f"The first {count(len(shown) - 1, 'step')} of {len(film.steps):,}; .steps has all of them."
         parts.append(f'<text x="2" y="{tidy(height + 14)}" font-size="11" fill="{DIM}">{escape(note)}</text>')
         height += 20
     alt = f"Backward from {called} in {count(len(film.steps), 'step')}, a picture for each.\n{text}"
@@ -73,8 +73,8 @@ def _cell(state: PictureState, lines: Sequence[str], wide: float, tall: float) -
     return svg
 
 
-def _wrapped(text: str, room: float) -> list[str]:
-    """The words on at most `LINES` lines."""
+def _wrap(text: str, room: float) -> list[str]:
+    """Wrap the text into at most `LINES` lines."""
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}".strip()

@@ -1,8 +1,8 @@
-"""One reverse sweep, watched: what was handed from node to node, and what had arrived by then.
+"""Record one reverse sweep: the cotangents that nodes pass to their inputs, and the sums so far.
 
-Sums are added up anew, in the order in which cotangents arrive and in their dtype, as the engine does; when a node's turn comes,
-or a leaf has its gradient, what has arrived there in truth takes the place of the last sum. Cotangents are copied to the host as
-long as there is room for them; of further ones there is how they are distributed.
+Sums are computed as in the engine, in the order and the dtype of the cotangents. When a node runs, or a leaf gets its gradient,
+the actual upstream gradient replaces the last sum. Cotangents are copied to the host while there is room; of later ones only
+statistics are stored.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from gradlab.core.numpy_warnings import silence
 from gradlab.core.registry import PRIMITIVES
 from gradlab.explore.libraries import Library
 
-ROOM = 256 * 2**20  # bytes of cotangents that are kept
+ROOM = 256 * 2**20  # bytes of cotangents that are stored
 DENSE = 16  # elements up to which a local derivative is a matrix
-DIAGONAL = 4096  # and up to which it is a diagonal
-RUNS = 20_000  # how often rules are run again for local derivatives, in all
-CLOSE = 1e-4  # a relative difference that rounding does not make
+DIAGONAL = 4096  # elements up to which it is a diagonal
+RUNS = 20_000  # maximal number of rules that are run again for local derivatives
+CLOSE = 1e-4  # a relative difference that is larger than rounding errors
 CLOSE_HALF = 0.05
 
-Key = tuple[Any, int]  # a node, and which of its outputs
+Key = tuple[Any, int]  # a node and the index of its output
 
 
 class Handed:
-    """What a node handed to one target."""
+    """The cotangent that a node passes to one input."""
 
     __slots__ = ("downstream", "key", "local", "place", "total")
 
@@ -37,12 +37,12 @@ class Handed:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Of what was handed on, where its numbers are kept."""
+        """The shape of the cotangent if its numbers are stored."""
         return self.downstream.shape if isinstance(self.downstream, np.ndarray) else None
 
 
 class Visit:
-    """A node's turn."""
+    """The run of a node in the sweep."""
 
     __slots__ = ("handed", "hooked", "likes", "node", "targets", "upstream")
 
@@ -52,14 +52,14 @@ class Visit:
 
 
 class SweepRecord:
-    """What is seen of a sweep.
+    """The record of a sweep.
 
     Attributes
     ----------
     visits : list of Visit
         In the order of the sweep, without leaves.
     held : int
-        Bytes that are kept.
+        Bytes that are stored.
     """
 
     def __init__(self, library: Library, room: int = ROOM) -> None:
@@ -71,21 +71,21 @@ class SweepRecord:
         self._count: dict[Key, int] = {}
 
     def start(self, key: Key, cotangent: Any) -> Any:
-        """What the sweep starts with."""
+        """Record the cotangent with which the sweep starts, and return it as stored."""
         self._totals[key] = held = self._hold(cotangent)
         return held
 
     def see(self, node: Any, g: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> None:
-        """A node turned the cotangent `g` into others; of a leaf: `g` arrived there."""
+        """Record that a node computed cotangents from its upstream gradient `g`. For a leaf, `g` is its gradient."""
         library = self.library
         if library.variable(node) is not None or library.name_of(node) == "AccumulateGrad":
             if g is not None:
-                self.arrived((node, 0), library.parts(g)[0])
+                self.on_arrival((node, 0), library.parts(g)[0])
             return
         parts = library.parts(g)
         upstream, hooked = [], False
         for number, part in enumerate(parts):
-            held, changed = self.arrived((node, number), part) if part is not None else (None, False)
+            held, changed = self.on_arrival((node, number), part) if part is not None else (None, False)
             upstream.append(held)
             hooked |= changed
         likes = [None if part is None else library.like(part) for part in parts]
@@ -98,8 +98,8 @@ class SweepRecord:
                     visit.handed[at] = self._hand(target, arriving)
         self.visits.append(visit)
 
-    def arrived(self, key: Key, cotangent: Any) -> tuple[Any, bool]:
-        """What has arrived somewhere in all, and whether it is something else than the sum of what was handed there."""
+    def on_arrival(self, key: Key, cotangent: Any) -> tuple[Any, bool]:
+        """Return the complete upstream gradient, and True if it differs from the sum of the cotangents that were passed."""
         total, changed = self._totals.get(key), False
         if isinstance(total, np.ndarray):
             numbers = self.library.numbers(cotangent)
@@ -135,7 +135,7 @@ class SweepRecord:
         return handed
 
     def _hold(self, cotangent: Any) -> Any:
-        """A cotangent's numbers where there is room, else how they are distributed."""
+        """Return a copy of a cotangent if there is room, else its statistics."""
         library = self.library
         size = library.bytes_of(cotangent)
         if self.held + size <= self.room:
@@ -145,7 +145,7 @@ class SweepRecord:
 
     # ------------------------------------------------------------------------------------------------ local derivatives
     def locals(self) -> None:
-        """Find the local derivatives that are small, by running rules again, each by itself. Call it when the sweep is over."""
+        """Compute the local derivatives that are small by running each rule again. Call it after the sweep."""
         left = RUNS
         for visit in self.visits:
             if left <= 0:
@@ -153,7 +153,7 @@ class SweepRecord:
             left -= self._local(visit)
 
     def _local(self, visit: Visit) -> int:
-        """The same of one node; how many times its rule was run."""
+        """Compute the local derivatives of one node and return how many times its rule was run."""
         library, node = self.library, visit.node
         outputs = visit.upstream
         if not visit.handed or not all(part is None or isinstance(part, np.ndarray) for part in outputs):
@@ -169,7 +169,7 @@ class SweepRecord:
                 self._diagonal(visit)
                 return 1
             self._dense(visit, rows)
-        except Exception:  # noqa: BLE001  (a rule that cannot be run by itself: what is saved may come only once)
+        except Exception:  # noqa: BLE001  (a rule that cannot be run again: saved tensors may be available only once)
             for handed in visit.handed.values():
                 handed.local = None
         return rows
@@ -191,7 +191,7 @@ class SweepRecord:
                 units[k].flat[i] = 1
                 for at, c in enumerate(self._run(visit, units)):
                     if c is not None and at in visit.handed and (shape := visit.handed[at].shape) is not None:
-                        c = summed_to(c, shape)
+                        c = sum_to_shape(c, shape)
                         if c.size <= DENSE:
                             by_place.setdefault(at, []).append(c.reshape(-1))
         for at, row in by_place.items():
@@ -205,8 +205,8 @@ class SweepRecord:
         return self.library.alone(visit.node, outputs, visit.likes)
 
 
-def summed_to(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """What a rule made for a broadcast input, summed back to the shape of that."""
+def sum_to_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Sum the result of a rule for a broadcast input to the shape of the input."""
     extra = array.ndim - len(shape)
     axes = (*range(extra), *(extra + i for i, n in enumerate(shape) if n == 1 != array.shape[extra + i]))
     return array.sum(axis=axes).reshape(shape) if axes else array
@@ -221,7 +221,7 @@ _NAMES: set[str] = set()
 
 
 def _elementwise() -> set[str]:
-    """The names of the nodes whose operations work on each element by itself; PyTorch's are called alike."""
+    """Return the names of nodes of elementwise operations, which are the same in PyTorch."""
     if not _NAMES:
         _NAMES.update(op.node_name for op in PRIMITIVES.values() if op.kind == "elementwise")
     return _NAMES

@@ -1,7 +1,7 @@
-"""What a view of the steps draws: plain data, as it travels to a widget and lies in a saved page.
+"""The data of a view of the steps, which is sent to a widget or stored in a saved page.
 
-Numbers travel as they are where they are few, of more of them their norm; so a view can write them, and multiply them by another
-start where the start is a scalar: a reverse sweep is linear in it.
+Few numbers are sent as they are, more as their norm. A view can show them, and multiply them for another scalar start, because a
+reverse sweep is linear in its start.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from gradlab.explore.steps.step_text import local_text
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.values import FEW, Value, summarize
 
-WHOLE = 60  # nodes of a graph that is drawn whole
-MOST = 2_000  # steps that a view has
-SIDE = 16  # of a local derivative that is handed on in numbers
+WHOLE = 60  # nodes of a graph that is drawn as a whole
+MOST = 2_000  # steps of a view
+SIDE = 16  # rows and columns of a local derivative that is sent as numbers
 
 Number = dict[str, Any]  # {"shape": […], "numbers": […]} or {"shape": […], "norm": …}
 
 
 def number(held: Any) -> Number | None:
-    """What a view has of a cotangent."""
+    """Return a cotangent as data of a view."""
     if held is None:
         return None
     if isinstance(held, Value) and held.numbers is not None and not any(isinstance(x, complex) for x in held.numbers):
@@ -48,7 +48,7 @@ def number(held: Any) -> Number | None:
 
 
 def _safe(x: float) -> float | str:
-    """A number that JSON has, else its name."""
+    """Return a number that JSON can hold, or the name of a number that is not finite."""
     return x if math.isfinite(x) else "NaN" if x != x else "Infinity" if x > 0 else "-Infinity"
 
 
@@ -63,18 +63,18 @@ def view(
     linear: bool,
     values: bool = True,
 ) -> dict[str, Any]:
-    """The data of a view.
+    """Return the data of a view.
 
     Parameters
     ----------
     called : str
-        The output's name.
+        The name of the output.
     shape : sequence of int
-        Its shape.
+        The shape of the output.
     linear : bool
-        Whether another start only multiplies: the start is one number, and no hook changes anything.
+        True if another start only multiplies all gradients: the start is one number, and no hook changes a gradient.
     values : bool
-        Without them there is no number of a tensor and no source.
+        False omits all numbers of tensors and the source.
     """
     shown = steps[:MOST]
     whole = len(trace.nodes) <= WHOLE
@@ -102,7 +102,8 @@ def view(
 
 
 def _figure(trace: Trace, steps: Sequence[Step], start: Any, *, values: bool) -> dict[str, Any]:
-    """The whole graph, with room for all that arrives at a node; without shares, which only the end knows."""
+    """Return the figure of the whole graph, with room for all gradients of a node, and without shares, which are known only at
+    the end."""
     if values:
         room = _widest(trace, steps, start)
         nodes = [replace(node, gradient=room.get(i)) for i, node in enumerate(trace.nodes)]
@@ -113,7 +114,7 @@ def _figure(trace: Trace, steps: Sequence[Step], start: Any, *, values: bool) ->
 
 
 def _widest(trace: Trace, steps: Sequence[Step], start: Any) -> dict[int, Value]:
-    """The widest of the numbers that arrive at each node."""
+    """Return the widest gradient of each node in any step."""
     found: dict[int, Value] = {}
     arrivals = [(i, start) for i in trace.outputs]
     for step in steps:
@@ -128,7 +129,7 @@ def _widest(trace: Trace, steps: Sequence[Step], start: Any) -> dict[int, Value]
 
 
 def _nodes(trace: Trace, steps: Sequence[Step], whole: bool, values: bool) -> dict[str, list[Any]]:
-    """[kind, label, name] by node: of a graph that is not drawn whole those that the steps mention, with their values."""
+    """Return [kind, label, name] by node. If the graph is not drawn as a whole, only nodes in the steps, with their values."""
     mentioned = set(range(len(trace.nodes))) if whole else {step.node for step in steps}
     if not whole:
         mentioned |= {share["to"] for step in steps for share in step.shares} | set(trace.outputs)
@@ -185,7 +186,7 @@ def _factor(factor: Factor | None) -> dict[str, Any] | None:
 
 
 def _sums(steps: Sequence[Step], values: bool) -> list[list[Any]]:
-    """Of each place where cotangents meet the steps and what was handed there, in the order of arrival."""
+    """Return the steps and terms of each sum of cotangents, in order."""
     sums: list[list[Any]] = []
     for step in steps:
         for share, (place, _) in zip(step.shares, step.meets, strict=True):
@@ -196,7 +197,7 @@ def _sums(steps: Sequence[Step], values: bool) -> list[list[Any]]:
 
 
 def _rules(trace: Trace, steps: Sequence[Step]) -> dict[str, Any]:
-    """The rules of gradlab's operations as formulas, by the operations' names."""
+    """Return the rules of gradlab's operations as formulas, by the names of the operations."""
     if trace.library != "gradlab":
         return {}
     known = {op.node_name: op for op in reversed(list(PRIMITIVES.values()))}
@@ -208,7 +209,7 @@ def _rules(trace: Trace, steps: Sequence[Step]) -> dict[str, Any]:
 
 
 def _code(trace: Trace, called: str) -> str:
-    """Code that gives the same gradients; the start stands in it as \N{LOZENGE}."""
+    """Return code that computes the same gradients, with \N{LOZENGE} in place of the start."""
     library = GRADLAB if trace.library == "gradlab" else None
     alias = library.alias if library is not None else "torch"
     leaves = [leaf.name for leaf in trace.leaves if leaf.name and is_code(leaf.name)]

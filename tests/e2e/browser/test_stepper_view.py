@@ -263,7 +263,7 @@ def test_the_widget_lets_the_graph_go(open_widget):
     page = open_widget(widget)
     page.wait_for_selector(".gl-stepper")
     widget._answer(None, {"ask": "gone", "id": "x"}, [])
-    assert walk.closed and widget.ended
+    assert walk.is_closed and widget.ended
     widget._answer(None, {"ask": "start", "numbers": [2.0], "id": "y"}, [])  # answered, not raised
     page.get_by_role("button", name="next (→)").click()
     assert step_of(page) == 1
