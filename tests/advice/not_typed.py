@@ -113,7 +113,6 @@ NOT_TYPED = {
     '<div {} style="display:flex;flex-wrap:wrap': "not a text, but the layout of pictures",
     "{}.requires_grad  # False: nothing to go back through": CODE,
     "save({}): a playground is saved as": FILES,
-    "Remove `{}` there if {} should be trained.": "for a report: tests/notebook/test_why.py",
     "The lines were not recorded. Use %%grad -i": WORDS,
     '$playground$page.open("view", "data");': "a part of a page",
     " Give SummaryWriter({}).": TRACKER,

@@ -1,4 +1,4 @@
-"""The run of a model on an input: recorded as it happens, drawn as a graph with the input on top, and summed up in a table.
+"""Record the run of a model on an input, draw it as a graph with the input on top, and summarize it in a table.
 
-`run` records, `costs` has the rules for FLOPs, `forward_graph` is the user's object, `summary` the table.
+`run` records, `costs` has the rules for FLOPs, `forward_graph` the result for the user, `summary` the table.
 """

@@ -1,4 +1,4 @@
-"""The tensors in what a model is given and returns, with their names; and what a model needs to be given."""
+"""The tensors in the arguments and results of a model, with their names, and the arguments that a model needs."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def tensors_in(values: Any, is_tensor: Callable[[Any], bool]) -> list[Any]:
     return [tensor for _, tensor in named_tensors("", values, is_tensor)]
 
 
-# --------------------------------------------------------------------------------------------------- what a model needs
+# ----------------------------------------------------------------------------------------------- arguments of a model
 def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
-    """Return the signature of a model's `forward`, or of a function; None if it is not known."""
+    """Return the signature of a model's `forward`, or of a function; None if it is unknown."""
     try:
         return inspect.signature(function.forward if is_model(function) else function)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
@@ -105,11 +105,11 @@ def _needs(
         and one.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     ]
     if args or kwargs:
-        return f"The arguments do not fit {what}{plain}: {error}. Pass to graph what the model is called with."
+        return f"The arguments do not fit {what}{plain}: {error}. Pass the arguments of the model to graph."
     call = ", ".join(["model", *required])
     layer = describe_first_layer(function)
     return (
-        f"graph(model) runs the model and draws what it does, so it needs an input: call graph({call}) with the arguments of "
+        f"graph(model) runs the model and draws the run, so it needs an input: call graph({call}) with the arguments of "
         f"{what}{plain}.{f' {layer}' if layer else ''}"
     )
 

@@ -1,4 +1,4 @@
-"""From a recorded `Run` to plain data: a `Trace` that can be drawn, the cost of each node, and the modules as a tree."""
+"""Convert a recorded `Run` to plain data: a `Trace` that can be drawn, the cost of each node, and the modules as a tree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradlab.explore.forward.labels import READS
-from gradlab.explore.forward.run import LIBRARIES, Made, ModuleRun, Owned, Run
+from gradlab.explore.forward.run import LIBRARIES, ModuleRun, OwnedTensor, Run, RunNode
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import shape_text
 from gradlab.explore.module_paths import CALL, is_below, prefixes, without_root
@@ -21,7 +21,7 @@ LONGEST = 44  # characters of a detail
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one node costs.
+    """The cost of one node.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Cost:
     parameters : int
         Elements of a parameter.
     writes : int
-        How many buffers and parameters it writes to.
+        The number of buffers and parameters that it writes to.
     """
 
     flops: int | None = None
@@ -50,11 +50,11 @@ class Part:
     Attributes
     ----------
     path : str
-        The path; of a function its name.
+        The path of a module, or the name of a function.
     name : str
-        The path of several modules that are alike; "" of one.
+        The path of several equal modules; "" for a single one.
     kind : str
-        The class; "" of a function.
+        The class; "" for a function.
     depth : int
     shapes : str
         The shape of the result, "" if there is none.
@@ -62,15 +62,15 @@ class Part:
         The number of calls of a function.
     flops : int
     counted : bool
-        Whether the operations of one of the calls are counted.
+        True if the operations of one of the calls are counted.
     size : int
-        Bytes of what the calls made.
+        Bytes of the results of the calls.
     seconds : float
     parameters : int
-        Elements of the parameters that it and the modules in it own. Each is counted once, where it is called first.
+        Elements of the parameters that it and the modules in it own. Each is counted once, at its first call.
     called, failed : bool
     settings : str
-        What the module says of itself: "in_features=784, out_features=10".
+        The `extra_repr` of the module: "in_features=784, out_features=10".
     base : str
         The path without the numbers of calls.
     parts : list of Part
@@ -104,20 +104,20 @@ class Assembled:
     costs : tuple of Cost
         One for each node of the trace.
     whole : dict of str to str
-        The calls that are drawn as one node: modules of the library in which no other module runs. By path, what they are:
-        "Linear(in_features=784, out_features=10, bias=True)".
+        The calls that are drawn as one node, by path: modules of the library in which no other module runs. The value is a
+        description: "Linear(in_features=784, out_features=10, bias=True)".
     tree : tuple of Part
-        The modules that were called from outside of modules, and functions.
-    owned : tuple of Owned
+        The modules and functions that were called outside modules.
+    owned : tuple of OwnedTensor
         The parameters and buffers of the models.
     failed : int or None
         The node of the call that raised.
     uncounted : tuple of str
         The functions whose operations are not counted, the most frequent first.
     timed, truncated : bool
-        Whether calls were timed, and whether there were more than are recorded.
+        True if calls were timed, and if there were more calls than are recorded.
     training : bool
-        Whether a module was in training mode.
+        True if a module was in training mode.
     root : str
         The name of the model, if one ran; else "".
     """
@@ -126,7 +126,7 @@ class Assembled:
     costs: tuple[Cost, ...]
     whole: dict[str, str]
     tree: tuple[Part, ...]
-    owned: tuple[Owned, ...]
+    owned: tuple[OwnedTensor, ...]
     failed: int | None
     uncounted: tuple[str, ...]
     timed: bool
@@ -136,7 +136,7 @@ class Assembled:
 
 
 def assemble(run: Run) -> Assembled:
-    """Return what a run recorded, as plain data."""
+    """Return a recorded run as plain data."""
     lines = Lines()
     paths = number_calls(run.modules)
     root = _root_of(run)
@@ -192,7 +192,7 @@ def _depth(call: ModuleRun) -> int:
 
 
 def number_calls(modules: Sequence[ModuleRun]) -> dict[int, str]:
-    """Return the path of each call by its identity; if a module is called several times, with the number of the call."""
+    """Return the path of each call by its id. If a module is called several times, the path has the number of the call."""
 
     def is_inside(call: ModuleRun) -> bool:
         return call.outer is not None and is_below(call.path, call.outer.path)
@@ -213,13 +213,13 @@ def number_calls(modules: Sequence[ModuleRun]) -> dict[int, str]:
 
 
 def _root_of(run: Run) -> str:
-    """The name of the one model that ran, which need not be said each time; "" of several."""
+    """Return the name of the model that ran, which labels leave out; "" if there are several."""
     outermost = {call.path for call in run.modules if call.outer is None}
     roots = outermost if len(outermost) == 1 else {prefixes(path)[0] for path in outermost}
     return roots.pop() if len(roots) == 1 else ""
 
 
-def _node(made: Made, value: Any, lines: Lines, paths: Mapping[int, str], root: str) -> GraphNode:
+def _node(made: RunNode, value: Any, lines: Lines, paths: Mapping[int, str], root: str) -> GraphNode:
     place = lines.line(made.site)
     module = "" if made.module is None else paths[id(made.module)]
     shape = made.shape
@@ -260,13 +260,13 @@ def _node(made: Made, value: Any, lines: Lines, paths: Mapping[int, str], root: 
     )
 
 
-def _users_target(place: Line, made: Made) -> str:
-    """The name that the user's line gives to the result; none inside of a module of the library."""
+def _users_target(place: Line, made: RunNode) -> str:
+    """Return the name to which the user's line assigns the result; "" in a module of the library."""
     return "" if made.module is not None and _is_librarys(made.module.module) else place.target
 
 
 def _several(shapes: Sequence[Shape | None]) -> str:
-    """ "3 of 2×8×64"; "2×8 and 4×2×8"."""
+    """Return several shapes as text: "3 of 2×8×64", "2×8 and 4×2×8"."""
     texts = [shape_text(shape) for shape in shapes if shape is not None]
     if len(set(texts)) == 1 and len(texts) > 1:
         return f"{len(texts)} of {texts[0]}"
@@ -275,7 +275,7 @@ def _several(shapes: Sequence[Shape | None]) -> str:
 
 # ----------------------------------------------------------------------------------------------------------------- tree
 def _tree(run: Run, paths: Mapping[int, str]) -> list[Part]:
-    """The calls of modules as a tree, with the functions that each calls itself, and the modules that were not called."""
+    """Return the calls of modules as a tree, with the functions that each module calls, and the modules that were not called."""
     parts: dict[int, Part] = {}
     tops: list[Part] = []
     functions: dict[tuple[int, str], Part] = {}
@@ -327,7 +327,7 @@ def _tree(run: Run, paths: Mapping[int, str]) -> list[Part]:
 
 
 def _in_order(run: Run) -> list[Any]:
-    """The nodes and the calls of modules, each call before what is in it."""
+    """Return the nodes and the calls of modules, each call before its contents."""
     order: list[Any] = []
     waiting = list(reversed(run.modules))
     at: dict[int, int] = {id(call): i for i, call in enumerate(run.modules)}
@@ -346,7 +346,7 @@ def _settings(module: Any) -> str:
         return ""
 
 
-def _add_cost(part: Part, node: Made) -> None:
+def _add_cost(part: Part, node: RunNode) -> None:
     part.flops += node.flops or 0
     part.counted |= node.flops is not None
     part.size += node.size
@@ -354,8 +354,8 @@ def _add_cost(part: Part, node: Made) -> None:
 
 
 def _sum_up(part: Part, owned_by: Mapping[str, int], within: Mapping[str, list[str]], seen: set[str]) -> None:
-    """Add what the parts in a part cost. The parameters of a module are counted where it is called first. `within`: the modules
-    that own parameters, by those around them."""
+    """Add the costs of the parts in a part. The parameters of a module are counted at its first call. `within` has the modules
+    that own parameters, by the modules around them."""
     for inner in part.parts:
         _sum_up(inner, owned_by, within, seen)
         part.flops += inner.flops
@@ -372,7 +372,7 @@ def _sum_up(part: Part, owned_by: Mapping[str, int], within: Mapping[str, list[s
 
 
 def _add_uncalled(run: Run, tops: list[Part], owned_by: Mapping[str, int]) -> None:
-    """Add the modules that were not called, none of whose parameters were used, and that hold none that was called."""
+    """Add the modules that were not called, if none of their parameters was used and none of their submodules was called."""
     at: dict[str, Part] = {}
     waiting = list(tops)
     while waiting:
@@ -395,5 +395,6 @@ def _add_uncalled(run: Run, tops: list[Part], owned_by: Mapping[str, int]) -> No
 
 
 def _is_librarys_leaf(part: Part, run: Run) -> bool:
-    """Whether a module of the library called no other, as attention, whose projection is a module that is not called."""
+    """Return True for a module of the library that called no other, such as attention, whose projection is a module but not
+    called."""
     return _is_librarys(run.known[part.base]) and not part.parts

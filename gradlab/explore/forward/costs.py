@@ -1,4 +1,4 @@
-"""The rules by which floating-point operations are counted, from the shapes of arguments and results.
+"""Rules that count floating-point operations from the shapes of arguments and results.
 
 Products are counted: of matrices, convolutions, attention, and the matrix products in recurrent layers. A multiplication and an
 addition are two operations. Everything else (biases, activations, normalizations, reductions, copies) is small beside them and is
@@ -17,7 +17,7 @@ COUNTED = "products of matrices, convolutions, attention and recurrent layers"
 
 
 def count_flops(function: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> int | None:
-    """Return the number of floating-point operations of a call, or None if those of the function are not counted.
+    """Return the number of floating-point operations of a call, or None if the function is not counted.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def _linear(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
 
 
 def _bilinear(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
-    """The product of the first input with W. What is left is a sum over the second input, element by element."""
+    """The product of the first input with W. The rest is an elementwise sum over the second input."""
     first, second = _argument(args, kwargs, 0, "input1"), _argument(args, kwargs, 1, "input2")
     return 2 * _size(result) * first.shape[-1] * second.shape[-1]
 
@@ -87,7 +87,7 @@ def _conv(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
 
 
 def _convolution(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
-    """The function that all of PyTorch's convolutions call, with an argument that says whether it is a transposed one."""
+    """The function that all of PyTorch's convolutions call, with an argument for transposed ones."""
     return (_conv_transpose if _argument(args, kwargs, 6, "transposed") else _conv)(args, kwargs, result)
 
 
@@ -97,7 +97,7 @@ def _conv_transpose(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any)
 
 
 def _attention(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
-    """Q Kᵀ, then the mixture of V."""
+    """Q Kᵀ, then the weighted sum of V."""
     query, value = _argument(args, kwargs, 0, "query"), _argument(args, kwargs, 2, "value")
     steps = value.shape[-2]
     rows = _size(_first(result)) // value.shape[-1]

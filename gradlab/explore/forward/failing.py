@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from gradlab.diagnose.sites import is_gradlab_file
 from gradlab.explore.forward.arguments import tensors_in
 from gradlab.explore.forward.labels import label_of
-from gradlab.explore.forward.run import Made, Run, describe_tensors, has_raised
+from gradlab.explore.forward.run import Run, RunNode, describe_tensors, has_raised
 from gradlab.explore.graph.spans import brief
 from gradlab.explore.module_paths import is_model
 from gradlab.explore.trace.lines import Lines
@@ -19,8 +19,8 @@ WORD = re.compile(r"[^\W\d]\w*")
 
 
 class FailedCall(NamedTuple):
-    """A call that raised: the module if a layer of the library did, else None; the name of the function, or the line; the tensors
-    that it was given; where the user's code called it; and whether it is a line of the program's outside of any module."""
+    """A call that raised: the module if it was a layer of the library, else None; the name of the function, or the line; the
+    tensor arguments; the site of the call in the user's code; and whether it is a line of the program outside any module."""
 
     module: Any
     label: str
@@ -30,7 +30,7 @@ class FailedCall(NamedTuple):
 
 
 def find_failed_call(error: BaseException, library: Any) -> FailedCall | None:
-    """Return the call that raised an error, by its traceback; None if none of the frames is known."""
+    """Return the call that raised an error, from the traceback; None if none of the frames is known."""
     frames = _frames(error)
     last = max((i for i, (frame, _) in enumerate(frames) if not _is_librarys(frame)), default=-1)
     site = (frames[last][0].f_code, frames[last][1]) if last >= 0 else None
@@ -66,12 +66,12 @@ def add_failed_call(run: Run, error: BaseException) -> None:
         label = failed[-1].path.rpartition(".")[2]
     held = [] if found.module is None else [one for _, one in found.module.named_parameters(recurse=False)]
     detail = describe_tensors(run.library, [*found.tensors, *held])
-    node = Made("call", label, found.label, site=found.site, detail=detail)
+    node = RunNode("call", label, found.label, site=found.site, detail=detail)
     used = {source for one in run.nodes for source in one.sources}
     inner = [at for at, one in enumerate(run.nodes) if one.kind == "call" and one.module is run.module and at not in used]
     used = {source for at in inner for source in run.nodes[at].sources}
-    run.failed(node, [*found.tensors, *(one for one in held if run.made_by(one) not in used)], error)
-    if found.module is not None:  # what the layer has made of its parameters
+    run.on_failed_call(node, [*found.tensors, *(one for one in held if run.maker_of(one) not in used)], error)
+    if found.module is not None:  # tensors that the layer computed from its parameters
         node.sources += [at for at in inner if at not in node.sources]
 
 
@@ -84,7 +84,7 @@ def _frames(error: BaseException) -> list[tuple[FrameType, int]]:
 
 
 def _is_librarys(frame: FrameType) -> bool:
-    """Whether a frame is gradlab's or PyTorch's."""
+    """Return True if a frame belongs to gradlab or PyTorch."""
     name = str(frame.f_globals.get("__name__", ""))
     return name.partition(".")[0] == "torch" or is_gradlab_file(frame.f_code.co_filename)
 
@@ -95,13 +95,13 @@ def _first_argument(frame: FrameType) -> Any:
 
 
 def _arguments(frame: FrameType, library: Any) -> list[Any]:
-    """The tensors among the arguments of a running function."""
+    """Return the tensors among the arguments of a running function."""
     code = frame.f_code
     return _tensors_named(frame, code.co_varnames[: code.co_argcount], library)
 
 
 def _tensors_named(frame: FrameType, names: Sequence[str], library: Any) -> list[Any]:
-    """The tensors that some names are bound to in a running function, those in containers too, each once."""
+    """Return the tensors of some variables of a running function, also those in containers, each once."""
     space = frame.f_locals
     found = [one for name in names if name in space for one in tensors_in(space[name], library.is_tensor)]
     return list({id(one): one for one in found}.values())

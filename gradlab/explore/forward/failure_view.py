@@ -1,4 +1,4 @@
-"""What a notebook shows of a failure: how far the program came, and beside the picture what the doctor says of the error."""
+"""The output of a notebook after a failure: the graph up to the failed call, and the doctor's findings on the error."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from gradlab.explore.report.table import CARD
 
 @dataclass(frozen=True)
 class FailureView:
-    """A picture of a failed program and words beside it.
+    """A picture of a failed program, with text.
 
     Attributes
     ----------
     findings, remarks : sequence of Finding
-        What the doctor says.
+        The findings of the doctor.
     drawing : Drawing or None
     error : str
-        The class of the exception and its message; "" where a notebook has shown them.
+        The class of the exception and its message; "" if the notebook has already shown them.
     """
 
     findings: Sequence[Any]
@@ -55,6 +55,6 @@ class FailureView:
 
 
 def describe_error(kind: str, message: str) -> str:
-    """The class of an exception and its message on one line, at most 400 characters."""
+    """Return the class of an exception and its message on one line, at most 400 characters."""
     text = " ".join(message.split())
     return f"{kind}: {text if len(text) <= 400 else text[:399] + '…'}" if text else kind

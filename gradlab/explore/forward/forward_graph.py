@@ -1,7 +1,7 @@
 """`graph(model, x)`: the run of a model as a picture with the input on top, as a table, and as text.
 
-A module of the library in which no other module runs is one node. A larger graph is folded by the user's modules, and what
-repeats is one node with a count. At the right of a node is its share of all floating-point operations.
+A module of the library in which no other module runs is one node. A larger graph is folded by the user's modules, and repeated
+parts are one node with a count. At the right of a node is its share of all floating-point operations.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from gradlab.explore.markup import count, escape_html, grouped, number, shape_te
 from gradlab.explore.saved_page import saved_page
 from gradlab.explore.trace.data import GraphEdge, GraphNode
 
-TALLEST = 1360  # pixels: every node has its shape below it
+TALLEST = 1360  # height in pixels, with the shapes below the nodes
 TRIES = 10  # smaller limits that are tried if a fold is split
-LEAST_SHARE = 0.005  # of the operations, below which nothing is said
+LEAST_SHARE = 0.005  # of the operations; smaller shares are not shown
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What ended a run.
+    """The exception that ended a run.
 
     Attributes
     ----------
     kind, message : str
-        The class of the exception, and what it says.
+        The class of the exception, and its message.
     traceback : str
-        As Python prints it.
+        The traceback as Python prints it.
     findings, remarks : tuple
-        What the doctor knows of it.
+        The findings of the doctor.
     """
 
     kind: str
@@ -52,14 +52,14 @@ class Failure:
 
 
 class ForwardGraph(Graph):
-    """The run of a model, as plain data. Made by `graph`.
+    """The run of a model, as plain data. Returned by `graph`.
 
     Attributes
     ----------
     title : str
-        What ran: "net(x)".
+        The call: "net(x)".
     error : Failure or None
-        What ended the run. The call that failed is the last, and is marked.
+        The exception that ended the run. The call that failed is the last node, and is marked.
     flops : int
         Floating-point operations of the run, by the rules of `gradlab.explore.forward.costs`.
     """
@@ -81,11 +81,11 @@ class ForwardGraph(Graph):
 
     @property
     def calls_modules(self) -> bool:
-        """Whether a module was called."""
+        """True if a module was called."""
         return bool(self.run.trace.calls)
 
     def widget(self, **options: Any) -> Any:
-        """Not for a run, whose picture is static.
+        """Raise an error, because a run has only a static picture.
 
         Raises
         ------
@@ -97,7 +97,7 @@ class ForwardGraph(Graph):
         )
 
     def paths(self, leaf: Any, gradient: Any = None) -> Any:
-        """Not for a run, which has no gradients.
+        """Raise an error, because a run has no gradients.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class ForwardGraph(Graph):
         return saved_page(self._heading, body, columns + IMAGE)
 
     def table(self, depth: int | None = None) -> Summary:
-        """The modules that ran, with output shape, parameters, multiply-adds and memory, each with its share of the whole.
+        """Return a table of the modules that ran, with output shapes, parameters, multiply-adds and memory, and their shares.
 
         Parameters
         ----------
@@ -152,40 +152,40 @@ class ForwardGraph(Graph):
         return Summary(self.run, depth)
 
     def text(self) -> str:
-        """The heading, and the table."""
+        """Return the heading and the table."""
         lines = [self._heading, "", self.table().text()]
         if self.error is not None:
             lines += ["", f"{self.error.kind}: {self.error.message}"]
         return "\n".join(lines)
 
     def dot(self) -> str:
-        """The whole run in Graphviz's DOT language, each call with the shape of its result."""
-        nodes = [replace(node, operation=_made(node)) if node.kind == "operation" else node for node in self.nodes]
+        """Return the whole run in Graphviz's DOT language, each call with the shape of its result."""
+        nodes = [replace(node, operation=_describe_result(node)) if node.kind == "operation" else node for node in self.nodes]
         return listing.dot(nodes, self.edges)
 
     # ----------------------------------------------------------------------------------------------------------- picture
     @cached_property
     def _layers(self) -> tuple[Sequence[GraphNode], Sequence[GraphEdge]]:
-        """The graph in which each module of the library is one node."""
+        """The graph with one node for each module of the library."""
         run = self.run
         numbered = [replace(node, members=(i,)) for i, node in enumerate(self.nodes)]
-        whole = run.whole.keys() - {numbered[i].module for i in self._kept}
-        nodes, edges = whole_layers(numbered, self.edges, run.trace.calls, self._kept, whole)
+        whole = run.whole.keys() - {numbered[i].module for i in self._never_folded}
+        nodes, edges = whole_layers(numbered, self.edges, run.trace.calls, self._never_folded, whole)
         nodes = [replace(node, count=1, operation=run.whole[node.module]) if node.kind == "folded" else node for node in nodes]
         return nodes, edges
 
     @property
-    def _kept(self) -> set[int]:
-        """The nodes that are never folded: those that were asked for, and the call that failed."""
+    def _never_folded(self) -> set[int]:
+        """The nodes that are never folded: those of `unfold`, and the call that failed."""
         return self._unfolded | ({self.run.failed} if self.run.failed is not None else set())
 
     def _folded(self, limit: int) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
         nodes, edges = layers = self._layers
         opened, room = [self.run.root] if self.run.root else [], limit
-        wanted = [i for i, node in enumerate(nodes) if self._kept.intersection(node.members)]
+        wanted = [i for i, node in enumerate(nodes) if self._never_folded.intersection(node.members)]
         while len(nodes) > limit and room >= max(LEAST_LIMIT, limit - TRIES):
             nodes, edges = by_names(*layers, room, self.run.trace.calls, wanted, opened_modules=opened)
-            room -= 1  # a fold that is split takes more room than it was given
+            room -= 1  # a fold that is split has more nodes than the limit
         if len(nodes) > limit and not wanted:
             nodes, edges = fold(nodes, edges, limit, opened_modules=opened)
         return tuple(map(self._describe, nodes)), tuple(edges)
@@ -229,7 +229,7 @@ class ForwardGraph(Graph):
         )
 
     def _beside(self, node: GraphNode) -> tuple[str, ...]:
-        """What is said at the right of a node: its share of the operations, its time, its values."""
+        """Return the text at the right of a node: its share of the operations, its time, its values."""
         members = node.members or ()
         costs = [self.run.costs[i] for i in members if self.nodes[i].kind == "operation"]
         flops = sum(cost.flops or 0 for cost in costs)
@@ -250,11 +250,11 @@ class ForwardGraph(Graph):
         return tuple(said)
 
 
-def _made(node: GraphNode) -> str:
+def _describe_result(node: GraphNode) -> str:
     shape = "" if node.shape is None else f"{shape_text(node.shape)} {node.dtype}"
     return " · ".join(filter(None, (node.module, node.detail, shape)))
 
 
 def _many(number_of: int) -> str:
-    """ "7 850", "11.7 M"."""
+    """Return a number as text: "7 850", "11.7 M"."""
     return grouped(number_of) if number_of < 100_000 else cost_text(number_of)

@@ -44,24 +44,24 @@ def draw_run(
     ----------
     function : callable
     args, kwargs
-        What it is called with.
+        The arguments of the call.
     space : mapping of str to object
-        The user's namespace, where models have their names.
+        The user's namespace, which has the names of models.
     names : mapping of str to Tensor
         The names of tensors.
     caller : frame, optional
-        The user's function that asked for the graph.
+        The user's function that requested the graph.
     limit, unfold
         See `graph`.
     values, timed : bool
-        Whether values are summarized, and calls timed.
+        Summarize values, and time calls.
 
     Raises
     ------
     TypeError
         If the arguments do not fit the signature of the function, or no tensor takes part in the run.
     """
-    model = getattr(function, "_orig_mod", function) if is_model(function) else function  # what torch.compile wraps
+    model = getattr(function, "_orig_mod", function) if is_model(function) else function  # the model that torch.compile wraps
     named = name_arguments(model, args, kwargs)
     models = models_in(space)
     name = getattr(model, "__name__", "model")
@@ -91,16 +91,16 @@ def draw_run(
             raise TypeError(f"graph: no tensor of gradlab or PyTorch took part in {title}.")
         return graph
     finally:
-        error = None  # whose traceback has this frame, and those of the run with their tensors
+        error = None  # its traceback holds this frame, and the frames of the run with their tensors
 
 
 def _initialize(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Call a model once that has parameters without a shape, which the first call gives them."""
+    """Call a model once if it has parameters without a shape, which the first call initialises."""
     if not is_model(model) or not any(map(_is_uninitialized, chain(model.parameters(), model.buffers()))):
         return
     for library in adapters():
         if library.owns_module(model):
-            with library.preserving(model), suppress(Exception):  # what fails here fails again when it is recorded
+            with library.preserving(model), suppress(Exception):  # an error here is raised again in the recorded call
                 model(*args, **kwargs)
 
 
@@ -109,7 +109,7 @@ def _is_uninitialized(tensor: Any) -> bool:
 
 
 def models_in(space: Mapping[str, Any]) -> dict[str, Any]:
-    """The models in a namespace, with their names."""
+    """Return the models in a namespace, with their names."""
     return {name: one for name, one in with_held(space).items() if is_model(one) and not name.startswith("_")}
 
 
@@ -143,7 +143,7 @@ def record(
     names, space
         See `draw_run`.
     kept : module, optional
-        The model whose buffers are put back afterwards, with the state of the random generators.
+        The model whose buffers are restored afterwards, with the state of the random generators.
     caller, limit, unfold, values, timed
         See `draw_run`.
     """
@@ -169,9 +169,9 @@ def record(
                 recordings.enter_context(_recording(run))
             try:
                 result = call()
-            except Exception as failed:  # noqa: BLE001  (the user's: it is drawn)
+            except Exception as failed:  # noqa: BLE001  (an error of the user's code, which is shown)
                 error = failed
-                if caller is not None:  # which the error has not reached
+                if caller is not None:  # its frame is not yet in the traceback
                     error.__traceback__ = TracebackType(error.__traceback__, caller, caller.f_lasti, caller.f_lineno)
         for run in runs:
             with run.faults:
@@ -182,7 +182,7 @@ def record(
         with run.faults:
             if error is None:
                 run.unmark_caught(None)
-                run.returned(result)
+                run.add_outputs(result)
             else:
                 add_failed_call(run, error)
                 failure = _failure(error, space)

@@ -1,4 +1,4 @@
-"""What a call of a function is called in a picture: "+", "transpose(1, 2)", "dropout(p=0.1)"."""
+"""Labels of function calls in a picture: "+", "transpose(1, 2)", "dropout(p=0.1)"."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SIGNS = {
     "set data": ".data =",
 }
 REVERSED = frozenset(("__rsub__", "rsub", "__rtruediv__", "__rdiv__", "__rpow__"))
-# Functions whose settings say what they do. Others (of layers, say) are described by their module, or by their name.
+# Functions whose arguments are shown. Others, such as those of layers, are described by their module or their name.
 # fmt: off
 WITH_SETTINGS = frozenset((
     "view", "reshape", "transpose", "permute", "movedim", "swapaxes", "flatten", "unflatten", "squeeze", "unsqueeze",
@@ -44,12 +44,12 @@ WITH_SETTINGS = frozenset((
     "linspace", "randn", "rand", "new_zeros", "new_ones", "zeros_like", "pixel_shuffle", "leaky_relu", "elu", "max_pool1d",
     "max_pool2d", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "layer_norm",
 ))
-# Calls that read a value out of a tensor, on which the program may decide what it does next.
+# Calls that read a value from a tensor, on which the control flow of the program may depend.
 READS = frozenset((
     "__bool__", "item", "tolist", "__int__", "__float__", "__index__", "__complex__", "is_nonzero", "equal", "allclose",
     "numpy", "__array__",
 ))
-# Calls that say something about a tensor and compute nothing.
+# Calls that return a property of a tensor and compute nothing.
 SHAPES = frozenset((
     "size", "dim", "ndimension", "numel", "nelement", "stride", "is_contiguous", "is_floating_point", "is_complex",
     "is_same_size", "element_size", "get_device", "__len__", "__repr__", "__format__", "__hash__",
@@ -89,7 +89,7 @@ def label_of(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> s
 
 
 def describe_call(function: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> str:
-    """Return what else is to be known of a call: that a dropout is off, or the value that was read."""
+    """Return details of a call: that a dropout is off, or the value that was read."""
     if function in READS:
         return str(result) if isinstance(result, bool) else _setting(result)
     if function in DROPOUTS:
@@ -99,7 +99,7 @@ def describe_call(function: str, args: Sequence[Any], kwargs: Mapping[str, Any],
 
 
 def _setting(value: Any) -> str:
-    """A number, a text, a dtype or a tuple of these as a short text; "" of anything else."""
+    """Return a number, a string, a dtype or a tuple of these as a short text; "" for anything else."""
     kind = type(value)
     if value is None or kind is bool:
         return "" if value is None else str(bool(value))

@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 
 MOST = 100_000  # calls of functions that are recorded
 WRITES = 50  # calls that wrote to different parts of one memory, above which parts are not distinguished
-SHOWN = 3  # arguments of a failed call whose shapes are said
+SHOWN = 3  # arguments of a failed call whose shapes are shown
 LIBRARIES = ("torch", "gradlab")
 
 
@@ -37,16 +37,16 @@ class ModuleRun:
         Its class.
     outer : ModuleRun or None
     site : pair of a code object and an offset, or None
-        Where the user's code called it.
+        The site of the call in the user's code.
     module : Module
     inner, calls : int
-        How many modules, and how many functions on tensors, it called itself.
+        The numbers of modules and of functions on tensors that it called itself.
     given : list of Tensor
         The tensors among its positional arguments, while it runs.
     shapes : list of tuple of int, or None
         The shapes of its results.
     failed : bool
-        Whether it raised.
+        True if it raised.
     """
 
     path: str
@@ -60,45 +60,45 @@ class ModuleRun:
     given: list[Any] = field(default_factory=list)
     shapes: list[Shape | None] = field(default_factory=list)
     failed: bool = False
-    handled: BaseException | None = None  # an exception that was being handled when it began
-    error: int = 0  # the identity of what it raised
+    handled: BaseException | None = None  # the exception that was handled when it began
+    error: int = 0  # the id of the exception that it raised
 
 
 @dataclass(slots=True, eq=False)
-class Made:
-    """A node of a run: a tensor that was there before, a call of a function, or an output.
+class RunNode:
+    """A node of a run: a tensor from before the run, a call of a function, or an output.
 
     Attributes
     ----------
     kind : str
         "input", "parameter", "buffer", "constant", "call" or "output".
     label : str
-        The name of a tensor. What was called, with its settings: "transpose(1, 2)".
+        The name of a tensor, or the function with its arguments: "transpose(1, 2)".
     function : str
-        The name of the function; the class of a module if its calls were not seen.
+        The name of the function, or the class of a module if its calls were not recorded.
     sources : list of int
-        The nodes that made its arguments, each once.
+        The nodes that computed its arguments, each once.
     shapes : list of tuple of int, or None
         The shapes of the results.
     dtype : str
         The dtype of the first result.
     size : int
-        Bytes of memory that the results take. Views of older tensors take none.
+        Bytes of the results. Views of older tensors have none.
     elements : int
-        Elements of a tensor that was there before.
+        Elements of a tensor from before the run.
     flops : int or None
         None if the operations of the function are not counted.
     seconds : float
         0 if calls are not timed.
     site : pair of a code object and an offset, or None
     module : ModuleRun or None
-        The innermost module that ran.
+        The innermost running module.
     detail : str
     value : Value or Pending or None
     writes : list of str
         The buffers and parameters that it wrote to.
     failed : bool
-        Whether it raised.
+        True if it raised.
     """
 
     kind: str
@@ -117,7 +117,7 @@ class Made:
     value: Any = None
     writes: list[str] = field(default_factory=list)
     failed: bool = False
-    error: int = 0  # the identity of what it raised
+    error: int = 0  # the id of the exception that it raised
 
     @property
     def shape(self) -> Shape | None:
@@ -126,7 +126,7 @@ class Made:
 
 
 class Write(NamedTuple):
-    """A call that wrote to memory: its node, the identity of the tensor through which it wrote, and what it wrote to."""
+    """A call that wrote to memory: its node, the id of the tensor through which it wrote, and the region of memory."""
 
     at: int
     key: int
@@ -134,7 +134,7 @@ class Write(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class OwnedTensor:
     """A parameter or a buffer of a model: its kind, path, module's path, bytes, elements, and whether it requires grad."""
 
     kind: str
@@ -146,7 +146,7 @@ class Owned:
 
 
 def describe_given(tensors: Sequence[tuple[Shape | None, str]]) -> str:
-    """What a call was given that failed: "given 2×16 and 4×10"; with the dtypes if they differ."""
+    """Return the shapes of the arguments of a failed call, "given 2×16 and 4×10", with the dtypes if they differ."""
     shown = [(shape, dtype) for shape, dtype in tensors[:SHOWN] if shape is not None]
     differ = len({dtype for _, dtype in shown}) > 1
     texts = [f"{shape_text(shape)} {dtype}" if differ else shape_text(shape) for shape, dtype in shown]
@@ -154,14 +154,14 @@ def describe_given(tensors: Sequence[tuple[Shape | None, str]]) -> str:
 
 
 def describe_tensors(library: Any, tensors: Sequence[Any]) -> str:
-    """What tensors a call was given that failed; with their devices if these differ: "given 2×3 on cpu and 3 on cuda:0"."""
+    """Return the tensors of a failed call, with their devices if these differ: "given 2×3 on cpu and 3 on cuda:0"."""
     devices = [str(getattr(one, "device", "")) for one in tensors]
     words = [f"on {one}" for one in devices] if len(set(devices)) > 1 else map(library.dtype_name, tensors)
     return describe_given([(library.shape_of(one), word) for one, word in zip(tensors, words, strict=True)])
 
 
-def has_raised(call: Made | ModuleRun, error: BaseException | None) -> bool:
-    """Whether a call raised an exception, or one that this was raised from. One that is gone may have had the same identity."""
+def has_raised(call: RunNode | ModuleRun, error: BaseException | None) -> bool:
+    """Return True if a call raised an exception, or one in its chain. A deleted exception may have had the same id."""
     seen: list[BaseException] = []
     waiting = [error]
     while waiting:
@@ -173,7 +173,7 @@ def has_raised(call: Made | ModuleRun, error: BaseException | None) -> bool:
 
 
 def passes(error: BaseException, site: Any) -> bool:
-    """Whether the traceback of an exception goes through a site."""
+    """Return True if the traceback of an exception goes through a site."""
     at = error.__traceback__
     while at is not None and not (at.tb_frame.f_code is site[0] and at.tb_lasti == site[1]):
         at = at.tb_next
@@ -189,44 +189,44 @@ class Run:
     names : mapping of str to Tensor
         The user's names for tensors.
     values, timed : bool
-        Whether the values of results are summarized, and calls timed.
+        Summarize the values of results, and time calls.
 
     Attributes
     ----------
-    nodes : list of Made
+    nodes : list of RunNode
         In the order of the program.
     modules : list of ModuleRun
         In the order of the program.
-    owned : dict of str to Owned
+    owned : dict of str to OwnedTensor
         The parameters and buffers by their paths.
     known : dict of str to Module
-        All modules of the models by their paths, also those that are not called.
+        All modules of the models by their paths, including those that are not called.
     truncated : bool
-        Whether there were more calls than are recorded.
+        True if there were more calls than are recorded.
     """
 
     def __init__(
         self, library: Any, names: Mapping[str, Any] | None = None, *, values: bool = False, timed: bool = False
     ) -> None:
         self.library, self.values, self.timed = library, values, timed
-        self.nodes: list[Made] = []
+        self.nodes: list[RunNode] = []
         self.modules: list[ModuleRun] = []
         self.module: ModuleRun | None = None
-        self.owned: dict[str, Owned] = {}
+        self.owned: dict[str, OwnedTensor] = {}
         self.known: dict[str, Any] = {}
         self.truncated = False
         self.faults = Faults("recorded a run")
         self._names = {id(tensor): name for name, tensor in (names or {}).items()}
         self._makers: dict[int, tuple[Callable[[], Any], int]] = {}
-        self._owned: dict[int, Owned] = {}
+        self._owned: dict[int, OwnedTensor] = {}
         self._versions: dict[int, int] = {}  # of buffers
         self._paths: dict[int, str] = {}
-        self._before: list[Any] = list((names or {}).values())  # so that no later tensor gets the identity of one of these
+        self._before: list[Any] = list((names or {}).values())  # kept alive, so that no later tensor gets the id of one of these
         self._written: dict[Any, list[Write]] = {}  # by memory
 
-    # --------------------------------------------------------------------------------------------- models and their tensors
+    # ------------------------------------------------------------------------------------------ models and their tensors
     def own(self, name: str, model: Any) -> None:
-        """Learn the names of a model's modules, parameters and buffers."""
+        """Add the names of a model's modules, parameters and buffers."""
         library = self.library
         for path, module in model.named_modules():
             if id(module) in self._paths:
@@ -241,7 +241,7 @@ class Run:
                     if id(tensor) in self._owned or not library.is_tensor(tensor):
                         continue
                     own = f"{label}.{key}" if key.isidentifier() else attribute(label, key, module)
-                    owned = Owned(
+                    owned = OwnedTensor(
                         kind, own, label, library.bytes_of(tensor), library.elements(tensor), bool(tensor.requires_grad)
                     )
                     self._owned[id(tensor)] = self.owned[own] = owned
@@ -252,30 +252,30 @@ class Run:
     def give(self, label: str, value: Any) -> None:
         """Add the tensors in an argument of the model."""
         for path, tensor in named_tensors(label, value, self.library.is_tensor):
-            if id(tensor) not in self._owned and self._known(tensor) is None:
+            if id(tensor) not in self._owned and self._node_of(tensor) is None:
                 self._before.append(tensor)
-                self._add(self._there("input", path, tensor), (tensor,))
+                self._add(self._existing("input", path, tensor), (tensor,))
 
-    def _there(self, kind: str, label: str, tensor: Any) -> Made:
-        """A node for a tensor that was there before."""
+    def _existing(self, kind: str, label: str, tensor: Any) -> RunNode:
+        """Return a node for a tensor from before the run."""
         library = self.library
-        node = Made(kind, label, shapes=[library.shape_of(tensor)], dtype=library.dtype_name(tensor), module=self.module)
+        node = RunNode(kind, label, shapes=[library.shape_of(tensor)], dtype=library.dtype_name(tensor), module=self.module)
         node.size, node.elements = library.bytes_of(tensor), library.elements(tensor)
         if self.values and kind != "parameter":
             node.value = library.summary(tensor)
         return node
 
     # -------------------------------------------------------------------------------------------------------------- calls
-    def called(self, node: Made, arguments: Sequence[Any], results: Sequence[Any], written: Sequence[Any] = ()) -> None:
+    def on_call(self, node: RunNode, arguments: Sequence[Any], results: Sequence[Any], written: Sequence[Any] = ()) -> None:
         """Add a call that returned.
 
         Parameters
         ----------
-        node : Made
-            With its label, function, site and costs.
+        node : RunNode
+            The node, with label, function, site and costs.
         arguments, results : sequence of Tensor
         written : sequence of Tensor
-            The arguments that it wrote to, as far as they are known.
+            The arguments that it wrote to, if known.
         """
         if len(self.nodes) >= MOST:
             self.truncated = True
@@ -301,24 +301,27 @@ class Run:
             self.module.calls += 1
 
     def _new_bytes(self, result: Any, memories: Collection[Any]) -> int:
-        """The bytes of a result that no earlier tensor has. `memories` are those of the arguments."""
-        if self._known(result) is not None or id(result) in self._owned:
+        """Return the bytes of new memory of a result. `memories` are those of the arguments."""
+        if self._node_of(result) is not None or id(result) in self._owned:
             return 0
         memory = self.library.memory_of(result)
         if memory is not None and memory in memories:
             return 0
         base = self.library.base_of(result)
-        if base is None or self._known(base) is None:
-            self._written.pop(memory, None)  # of a tensor that is gone, whose memory this one has
+        if base is None or self._node_of(base) is None:
+            self._written.pop(memory, None)  # of a deleted tensor that had this memory
         if base is None:
             return int(self.library.bytes_of(result))
-        if self._known(base) is not None or id(base) in self._owned:
+        if self._node_of(base) is not None or id(base) in self._owned:
             return 0
-        self._makers[id(base)] = self.library.weak(base), len(self.nodes)  # a tensor inside of the call, of which it is a view
+        self._makers[id(base)] = (
+            self.library.weak(base),
+            len(self.nodes),
+        )  # a temporary of the call, of which the result is a view
         return int(self.library.bytes_of(base))
 
     def _note_write(self, tensor: Any, at: int) -> None:
-        """A call wrote to a tensor. What it wrote over is among its sources."""
+        """Record that a call wrote to a tensor. The overwritten tensor is among its sources."""
         memory = self.library.memory_of(tensor)
         if memory is None:
             return
@@ -331,8 +334,8 @@ class Run:
             Write(at, id(tensor), region),
         ]
 
-    def failed(self, node: Made, arguments: Sequence[Any], error: BaseException) -> None:
-        """Add a call that raised, if none in it did."""
+    def on_failed_call(self, node: RunNode, arguments: Sequence[Any], error: BaseException) -> None:
+        """Add a call that raised, unless a call inside it did."""
         if not any(one.failed and one.error == id(error) for one in self.nodes[-1:]):
             node.sources, node.module, node.failed, node.error = self.sources(arguments), self.module, True, id(error)
             node.shapes = []
@@ -341,13 +344,13 @@ class Run:
                 self.module.calls += 1
 
     def unmark_caught(self, error: BaseException | None) -> None:
-        """Keep only the mark of the last call that raised, and only if this ended the run: the program caught other errors."""
+        """Remove the marks of failed calls, except of the last node if its error ended the run. The program caught the others."""
         last = len(self.nodes) - 1
         for at, node in enumerate(self.nodes):
             if node.failed and not (at == last and has_raised(node, error)):
                 node.failed, node.detail = False, ", ".join(filter(None, ("raised", node.detail)))
 
-    def _add(self, node: Made, results: Iterable[Any]) -> int:
+    def _add(self, node: RunNode, results: Iterable[Any]) -> int:
         at = len(self.nodes)
         self.nodes.append(node)
         for tensor in results:
@@ -357,13 +360,13 @@ class Run:
                 one = self.library.inner_of(one)
         return at
 
-    def _known(self, tensor: Any) -> int | None:
+    def _node_of(self, tensor: Any) -> int | None:
         known = self._makers.get(id(tensor))
         return known[1] if known is not None and known[0]() is tensor else None
 
     def sources(self, arguments: Sequence[Any]) -> list[int]:
-        """The nodes that made some tensors, each once. If their memory was written to through other tensors since, the calls
-        that did so are among them."""
+        """Return the nodes that computed some tensors, each once, including calls that have written to their memory through other
+        tensors since."""
         found: dict[int, None] = {}
         for tensor in arguments:
             found[at := self.source(tensor)] = None
@@ -376,28 +379,28 @@ class Run:
         return list(found)
 
     def source(self, tensor: Any) -> int:
-        """The node that made a tensor. There is a new one for a tensor that was there before."""
-        at = self._known(tensor)
+        """Return the node that computed a tensor, or a new one for a tensor from before the run."""
+        at = self._node_of(tensor)
         if at is not None:
             return at
         owned = self._owned.get(id(tensor))
         if owned is not None:
-            return self._add(self._there(owned.kind, owned.path, tensor), (tensor,))
+            return self._add(self._existing(owned.kind, owned.path, tensor), (tensor,))
         inner = self.library.inner_of(tensor)
         if inner is not None:
             return self.source(inner)
         base = self.library.base_of(tensor)
-        if base is not None and (at := self._known(base)) is not None:
-            return at  # a view that was made unseen
+        if base is not None and (at := self._node_of(base)) is not None:
+            return at  # a view that was not recorded
         self._before.append(tensor)
         name = self._names.get(id(tensor), "")
         held = "" if name else self._attribute(tensor)
         learns = bool(tensor.requires_grad) and self.library.is_leaf(tensor)
         kind = "parameter" if learns else "input" if name else "constant"
-        return self._add(self._there(kind, name or held, tensor), (tensor,))
+        return self._add(self._existing(kind, name or held, tensor), (tensor,))
 
     def _attribute(self, tensor: Any) -> str:
-        """What a module that runs calls a tensor that it holds."""
+        """Return the path of a tensor that is an attribute of a running module, or ""."""
         call = self.module
         while call is not None:
             for name, value in vars(call.module).items():
@@ -407,10 +410,10 @@ class Run:
         return ""
 
     # ------------------------------------------------------------------------------------------------------------ modules
-    def entered(self, module: Any, site: Any, given: Any = ()) -> None:
-        """Add a call of a module, which begins."""
+    def on_module_enter(self, module: Any, site: Any, given: Any = ()) -> None:
+        """Begin a module call."""
         path = self._paths.get(id(module))
-        if path is None:  # made in the run, or in no model that is known
+        if path is None:  # created in the run, or not in a known model
             self.own(type(module).__name__, module)
             path = self._paths[id(module)]
         outer = self.module
@@ -422,8 +425,8 @@ class Run:
         self.modules.append(call)
         self.module = call
 
-    def exited(self, result: Any) -> None:
-        """The innermost module has ended, by an exception if one is on its way."""
+    def on_module_exit(self, result: Any) -> None:
+        """End the innermost module call. It failed if an exception is being raised."""
         call = self.module
         if call is None:
             return
@@ -434,56 +437,56 @@ class Run:
         del error
         results = [] if failed else tensors_in(result, library.is_tensor)
         call.shapes, call.failed = [library.shape_of(one) for one in results], failed
-        made = [one for one in results if self._known(one) is None and id(one) not in self._owned]
-        if made and not any((base := library.base_of(one)) is not None and self._known(base) is not None for one in made):
+        made = [one for one in results if self._node_of(one) is None and id(one) not in self._owned]
+        if made and not any((base := library.base_of(one)) is not None and self._node_of(base) is not None for one in made):
             held = self._held_by(call.module) if not call.inner and not call.calls else []
-            self.called(Made("call", call.kind, call.kind, site=call.site), [*call.given, *held], made)
+            self.on_call(RunNode("call", call.kind, call.kind, site=call.site), [*call.given, *held], made)
         call.given = []
         self.module = call.outer
 
     def _held_by(self, module: Any) -> list[Any]:
-        """The parameters and buffers of a module of whose calls none was seen, as of one that TorchScript has compiled."""
+        """Return the parameters and buffers of a module whose calls were not recorded, such as one compiled by TorchScript."""
         inside = [one for _, inner in module.named_modules() for one in (*inner.parameters(False), *inner.buffers(False))]
         return [one for one in inside if id(one) in self._owned]
 
-    def returned(self, value: Any) -> None:
-        """Add the outputs."""
+    def add_outputs(self, value: Any) -> None:
+        """Add the outputs of the run."""
         for name, tensor in named_tensors("output", value, self.library.is_tensor):
-            node = self._there("output", name, tensor)
+            node = self._existing("output", name, tensor)
             node.sources = self.sources((tensor,))
             self.nodes.append(node)
 
     # ------------------------------------------------------------------------------------------ for libraries that notify of more
     @property
     def before(self) -> list[Any]:
-        """Tensors that were there before the run, as far as they are known."""
+        """The known tensors from before the run."""
         return self._before
 
     def is_known(self, tensor: Any) -> bool:
-        """Whether a tensor was made in the run, or is given, or has a name."""
+        """Return True if a tensor was computed in the run, is an argument, or has a name."""
         return bool(
-            self._known(tensor) is not None
+            self._node_of(tensor) is not None
             or id(tensor) in self._owned
             or id(tensor) in self._names
             or self._attribute(tensor)
             or any(tensor is one for one in self._before)
         )
 
-    def made_by(self, tensor: Any) -> int | None:
-        """The node that made a tensor, or None if none did so far."""
-        return self._known(tensor)
+    def maker_of(self, tensor: Any) -> int | None:
+        """Return the node that computed a tensor, or None."""
+        return self._node_of(tensor)
 
     def is_last(self, tensor: Any) -> bool:
-        """Whether the last node made a tensor."""
-        return self._known(tensor) == len(self.nodes) - 1
+        """Return True if the last node computed a tensor."""
+        return self._node_of(tensor) == len(self.nodes) - 1
 
     def alias(self, tensor: Any, source: Any) -> None:
-        """Another tensor for a result: the node that made `source` made it."""
+        """Record that `tensor` is the result of the node that computed `source`."""
         self._makers[id(tensor)] = self.library.weak(tensor), self.source(source)
 
     def also_from(self, result: Any, tensors: Sequence[Any]) -> None:
-        """Add what made some tensors to the sources of a node, which made `result`."""
-        at = self._known(result)
+        """Add the nodes that computed some tensors to the sources of the node that computed `result`."""
+        at = self._node_of(result)
         if at is not None:
             node = self.nodes[at]
             for source in self.sources(tensors):
@@ -491,13 +494,13 @@ class Run:
                     node.sources.append(source)
 
     def results(self) -> list[Any]:
-        """The tensors of the run that are alive, the last first."""
+        """Return the existing tensors of the run, the last first."""
         known = sorted(((at, weak) for weak, at in self._makers.values()), key=lambda pair: -pair[0])
         return [one for _, weak in known if (one := weak()) is not None]
 
-    def written(self, tensor: Any, at: int) -> None:
-        """A call that is recorded wrote to a tensor."""
-        known = self._known(tensor)
+    def on_write(self, tensor: Any, at: int) -> None:
+        """Record that a recorded call wrote to a tensor."""
+        known = self._node_of(tensor)
         if at < 0 or known == at:
             return
         node = self.nodes[at]
@@ -507,21 +510,21 @@ class Run:
         if owned is not None and owned.path not in node.writes:
             node.writes.append(owned.path)
 
-    def wrote(self, buffers: Sequence[Any]) -> None:
-        """The innermost module wrote to some of its buffers, and no call said so."""
+    def on_buffer_writes(self, buffers: Sequence[Any]) -> None:
+        """Record that the innermost module wrote to some of its buffers without a recorded call."""
         last = len(self.nodes) - 1
         if last < 0 or self.nodes[last].kind != "call" or self.nodes[last].module is not self.module:
             return
         for tensor in buffers:
             owned = self._owned.get(id(tensor))
             if owned is not None and not any(owned.path in node.writes for node in self.nodes if node.module is self.module):
-                self.written(tensor, last)
+                self.on_write(tensor, last)
 
     def find_rebound_buffers(self) -> None:
-        """Add the buffers that were bound to other tensors to what the calls wrote that made these."""
+        """Find buffers that were assigned other tensors, and add them to the writes of the calls that computed these tensors."""
         for path, module in self.known.items():
             for key, tensor in module.named_buffers(recurse=False):
                 label = attribute(path, key, module)
-                at = None if id(tensor) in self._owned else self._known(tensor)
+                at = None if id(tensor) in self._owned else self._node_of(tensor)
                 if at is not None and label not in self.nodes[at].writes:
                     self.nodes[at].writes.append(label)

@@ -1,6 +1,6 @@
-"""The table of a run: its modules with output shape, parameters and multiply-adds, as text and HTML.
+"""The table of a run, as text and HTML: modules with output shapes, parameters and multiply-adds.
 
-The columns are those that people know from torchinfo's summary, with each row's share of the whole.
+The columns are those of torchinfo's summary, with the share of each row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gradlab.explore.markup import NO_MATH, escape_html, grouped, number, size_t
 from gradlab.explore.module_paths import CALL, path_range, without_root
 from gradlab.explore.report.table import CARD, RULE, TABULAR
 
-MOST = 60  # rows of a table of which no depth was asked for
+MOST = 60  # rows of a table without a given depth
 LONGEST = 44  # characters of a name
 UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -30,21 +30,21 @@ class SummaryRow:
     Attributes
     ----------
     name : str
-        "layers[0–11]" of twelve modules that are alike.
+        "layers[0–11]" for twelve equal modules.
     kind : str
-        The class; "" of a function.
+        The class; "" for a function.
     depth : int
     shapes : str
         The shape of the result.
     alike : int
         The number of modules, or of calls, in the row. Its numbers are sums; the rows below it are those of one module.
     repeated : bool
-        Whether these are calls of one module or function.
+        True if these are calls of one module or function.
     parameters : int
     mult_adds : int or None
         None if nothing in it is counted.
     size : int
-        Bytes that the results of its calls take.
+        Bytes of the results of its calls.
     seconds : float
     called, failed : bool
     settings : str
@@ -66,14 +66,14 @@ class SummaryRow:
 
     @property
     def remark(self) -> str:
-        """The class, the number of modules or calls, and whether it was not called or failed."""
+        """The class, the number of modules or calls, and "not called" or "failed"."""
         many = "" if self.alike == 1 else f"{self.alike} {'calls' if self.repeated else 'alike'}"
         end = "not called" if not self.called else "failed" if self.failed else ""
         return " · ".join(filter(None, (self.kind, many, end)))
 
 
 class Summary:
-    """A table of the modules that ran. Made by `ForwardGraph.table`.
+    """A table of the modules that ran. Returned by `ForwardGraph.table`.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Summary:
     mult_adds : int
         Multiply-adds of the run; half of its floating-point operations.
     input_bytes, parameter_bytes, result_bytes : int
-        Of what the model was given, of its parameters and buffers, and of all results that were computed.
+        Bytes of the inputs, of parameters and buffers, and of all results.
     seconds : float or None
         None if the run was not timed.
     """
@@ -107,7 +107,7 @@ class Summary:
         self.uncounted = run.uncounted
         self.failed, self.truncated = run.failed is not None, run.truncated
 
-    # ---------------------------------------------------------------------------------------------------------- the parts
+    # -------------------------------------------------------------------------------------------------------------- parts
     @property
     def _heads(self) -> list[str]:
         return [
@@ -149,7 +149,7 @@ class Summary:
         shown = ", ".join(self.uncounted[:6]) + (f" and {len(self.uncounted) - 6} more" if len(self.uncounted) > 6 else "")
         lines.append(f"Counted: {COUNTED}." + (f" Not counted: {shown}." if shown else ""))
         if any(row.alike > 1 and row.kind for row in self.rows):
-            lines.append("Of modules that are alike the first row has the sum; the rows below it are of one of them.")
+            lines.append("Equal modules share a row with their sum; the rows below it are of one of them.")
         if self.truncated:
             lines.append(f"Only the first {MOST_CALLS:,} calls were recorded.")
         if self.failed:
@@ -160,7 +160,7 @@ class Summary:
 
     # --------------------------------------------------------------------------------------------------------------- text
     def text(self) -> str:
-        """The table for a terminal."""
+        """Return the table for a terminal."""
         heads = self._heads
         lines = [heads]
         for row in self.rows:
@@ -183,7 +183,7 @@ class Summary:
 
     # --------------------------------------------------------------------------------------------------------------- HTML
     def html(self) -> str:
-        """The table for a notebook."""
+        """Return the table for a notebook."""
         dim = "opacity:.66"
         heading = "padding:4px 8px;font-weight:600;white-space:nowrap;text-align"
         head = "".join(
@@ -233,7 +233,7 @@ def _row(part: Part, root: str) -> SummaryRow:
 
 
 def _all(parts: Sequence[Part]) -> list[Part]:
-    """The parts and all parts in them, each before those in it."""
+    """Yield the parts and all parts in them, each before its contents."""
     found, waiting = [], list(reversed(parts))
     while waiting:
         part = waiting.pop()
@@ -243,7 +243,7 @@ def _all(parts: Sequence[Part]) -> list[Part]:
 
 
 def merge_alike(parts: Sequence[Part]) -> list[Part]:
-    """The parts, where numbered modules that are alike and called in a row are one, and so are calls of one module in a row."""
+    """Merge consecutive calls of one module, and of equal numbered modules, into one part each."""
     stacks: list[list[Part]] = []
     before = None
     for part in parts:
@@ -271,7 +271,7 @@ def _sum(stack: Sequence[Part]) -> Part:
 
 
 def _signature(part: Part, *, parameters: bool) -> Any:
-    """What two parts have in common that are alike. The parameters of a module are counted at its first call."""
+    """Return a key that is the same for equal parts. The parameters of a module are counted at its first call."""
     inside = tuple((inner.kind or inner.path, _signature(inner, parameters=parameters)) for inner in part.parts)
     own = part.parameters if parameters else 0
     return part.kind, part.shapes, own, part.flops, part.called, part.failed, part.settings, inside
@@ -279,7 +279,7 @@ def _signature(part: Part, *, parameters: bool) -> Any:
 
 # ----------------------------------------------------------------------------------------------------------------- texts
 def cost_text(operations: float) -> str:
-    """ "3.64 G", "812"."""
+    """Return "3.64 G" or "812"."""
     for unit, letter in UNITS:
         if operations >= unit:
             return f"{number(operations / unit, 3)} {letter}"
@@ -287,13 +287,13 @@ def cost_text(operations: float) -> str:
 
 
 def flops_text(operations: float) -> str:
-    """ "3.64 GFLOPs", "812 FLOPs"."""
+    """Return "3.64 GFLOPs" or "812 FLOPs"."""
     text = cost_text(operations)
     return f"{text}{'FLOPs' if text[-1].isalpha() else ' FLOPs'}"
 
 
 def time_text(seconds: float) -> str:
-    """ "1.25 ms"."""
+    """Return "1.25 ms"."""
     for unit, name in ((1.0, "s"), (1e-3, "ms")):
         if seconds >= unit:
             return f"{number(seconds / unit, 3)} {name}"
@@ -301,5 +301,5 @@ def time_text(seconds: float) -> str:
 
 
 def percent_text(part: float, whole: float) -> str:
-    """ "38 %"; "" of nothing."""
+    """Return "38 %"; "" for 0."""
     return share_text(part / whole) if part and whole else ""

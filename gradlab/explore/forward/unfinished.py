@@ -1,7 +1,6 @@
-"""The graph of a recorded cell that failed before it called backward: as far as it came, with the call that failed at its end.
+"""The graph of a recorded cell that failed before it called backward, with the failed call at the end.
 
-What the cell computed is read from the tensors that the failed call was given, as every graph is. So the picture costs nothing
-until something fails.
+The graph is read from the tensor arguments of the failed call, so the picture has no cost unless a call fails.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ SWEEPS = ("backward", "grad")  # these fail in the backward pass
 
 
 class UnfinishedGraph(Graph):
-    """The graph of a program that failed. Its last node is the call that did."""
+    """The graph of a program that failed. Its last node is the failed call."""
 
     @property
     def _heading(self) -> str:
@@ -40,7 +39,7 @@ class UnfinishedGraph(Graph):
 
 @dataclass(frozen=True)
 class Argument:
-    """A tensor that the failed call was given. It may be gone."""
+    """A tensor argument of the failed call. The tensor may have been deleted."""
 
     tensor: Any
     shape: tuple[int, ...] | None
@@ -102,7 +101,7 @@ def _leaf(argument: Argument, name: str) -> GraphNode:
 
 
 def _failed_call(recorder: Any, error: Exception) -> tuple[Library, FailedCall, list[Argument]] | None:
-    """The call that raised an error, its library and its arguments: as it was recorded, else from the traceback."""
+    """Return the library, the call that raised an error, and its arguments, from the recorder or else from the traceback."""
     known = recorder.failed_call
     seen = known is not None and known.error == id(error) and passes(error, known.site)
     for library in adapters():
@@ -111,6 +110,6 @@ def _failed_call(recorder: Any, error: Exception) -> tuple[Library, FailedCall, 
             arguments = [Argument(ref(), shape, dtype) for ref, shape, dtype in known.given]
             return library, call._replace(label=label_of(known.function, (), {})), arguments
         if call is None or not call.tensors or (call.outside and not isinstance(error, AssertionError)):
-            continue  # nothing says that tensors are to blame
+            continue  # the error may not be related to tensors
         return library, call, [Argument(one, library.shape_of(one), library.dtype_name(one)) for one in call.tensors]
     return None

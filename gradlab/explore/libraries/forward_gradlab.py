@@ -13,7 +13,7 @@ from gradlab.core.storage import FRESH
 from gradlab.diagnose.sites import site_here
 from gradlab.explore.forward.costs import count_flops
 from gradlab.explore.forward.labels import label_of
-from gradlab.explore.forward.run import Made, Run
+from gradlab.explore.forward.run import Run, RunNode
 from gradlab.explore.libraries.protocol import Recording
 
 REVERSE = {"sub": "__rsub__", "div": "__rtruediv__", "pow": "__rpow__"}
@@ -54,10 +54,10 @@ class GradlabForward(Observer, Recording):
         shown = [one.array.item() if self._is_number(one) else one for one in args]
         reverse = REVERSE.get(name, name) if shown and shown[0] is not args[0] else name
         text = label_of(reverse, (*shown, *settings) if name != "getitem" else (None, _without_end(meta[0])), {})
-        node = Made("call", text, name, site=site_here(3))
+        node = RunNode("call", text, name, site=site_here(3))
         node.flops = count_flops(_rule(name, meta), args, {}, result)
         tensors = [one for one, text in zip(args, shown, strict=True) if one is text]
-        self.run.called(node, [*self._with_statistics(tensors), *self._masks(meta)], [result])
+        self.run.on_call(node, [*self._with_statistics(tensors), *self._masks(meta)], [result])
         if op.view:
             node.size = 0
 
@@ -98,7 +98,7 @@ class GradlabForward(Observer, Recording):
     def on_detach(self, result: Any, source: Any, how: str) -> None:
         with self.run.faults:
             self._finish_write()
-            self.run.called(Made("call", label_of(how, (), {}), how, site=site_here(2)), [source], [result])
+            self.run.on_call(RunNode("call", label_of(how, (), {}), how, site=site_here(2)), [source], [result])
 
     def on_index(self, result: Any, indices: Any) -> None:
         with self.run.faults:
@@ -108,7 +108,7 @@ class GradlabForward(Observer, Recording):
         with self.run.faults:
             self._finish_write()
             dtype = self.run.library.dtype_name(result)
-            self.run.called(Made("call", f"to({dtype})", "to", site=site_here(2)), [source], [result])
+            self.run.on_call(RunNode("call", f"to({dtype})", "to", site=site_here(2)), [source], [result])
 
     def on_join(self, results: Any, members: Any) -> None:
         """The results of several primitives became those of one: they are the same tensors."""
@@ -125,7 +125,7 @@ class GradlabForward(Observer, Recording):
             self._write = None
             if not region and self.run.is_last(value):
                 self.run.nodes[-1].size = 0
-                self.run.written(target, len(self.run.nodes) - 1)
+                self.run.on_write(target, len(self.run.nodes) - 1)
                 return
             index = region[0][1].get("index") if len(region) == 1 and region[0][0].name == "getitem" else None
             whole = not region or (index is not None and len(index) == 1 and index[0] is Ellipsis)
@@ -133,13 +133,13 @@ class GradlabForward(Observer, Recording):
             if not whole and index is not None:
                 label = label_of("__setitem__", (None, _without_end(index)), {})
             sources = [target] if self._is_number(value) else [target, value]
-            node = Made("call", label, "copy_" if label == "copy_" else "__setitem__", site=site_here(2))
-            self.run.called(node, [*sources, *self._masks(index or ())], [target], [target])
+            node = RunNode("call", label, "copy_" if label == "copy_" else "__setitem__", site=site_here(2))
+            self.run.on_call(node, [*sources, *self._masks(index or ())], [target], [target])
 
     def on_data_replaced(self, tensor: Any) -> None:
         with self.run.faults:
             self._finish_write()
-            self.run.called(Made("call", ".data =", "set data", site=site_here(2)), [], [], [tensor])
+            self.run.on_call(RunNode("call", ".data =", "set data", site=site_here(2)), [], [], [tensor])
             others = (one for one in (*self.run.results(), *self.run.before) if one is not tensor)
             same = next((one for one in others if np.may_share_memory(one.array, tensor.array)), None)
             if same is not None:
@@ -150,19 +150,19 @@ class GradlabForward(Observer, Recording):
         if self._write is not None:
             (tensor, last), self._write = self._write, None
             if tensor.storage is not FRESH:
-                self.run.written(tensor, last)
+                self.run.on_write(tensor, last)
 
     # --------------------------------------------------------------------------------------------- values and modules
     def on_leave_autograd(self, source: Any, how: str) -> None:
         """A value was read, on which the program may decide what it does next."""
         with self.run.faults:
             self._finish_write()
-            self.run.called(Made("call", how.removesuffix("()"), how.removesuffix("()"), site=site_here(2)), [source], [])
+            self.run.on_call(RunNode("call", how.removesuffix("()"), how.removesuffix("()"), site=site_here(2)), [source], [])
 
     def on_module_enter(self, module: Any) -> None:
         with self.run.faults:
             self._finish_write()
-            self.run.entered(module, site_here(2))
+            self.run.on_module_enter(module, site_here(2))
             buffers = [one for _, one in module.named_buffers(recurse=False)]
             self._buffers.append([(one, one.array.copy()) for one in buffers])
 
@@ -170,8 +170,8 @@ class GradlabForward(Observer, Recording):
         with self.run.faults:
             self._finish_write()
             before = self._buffers.pop() if self._buffers else []
-            self.run.wrote([one for one, array in before if not np.array_equal(one.array, array)])
-            self.run.exited(None)
+            self.run.on_buffer_writes([one for one, array in before if not np.array_equal(one.array, array)])
+            self.run.on_module_exit(None)
 
 
 def _is_rerecorded() -> bool:

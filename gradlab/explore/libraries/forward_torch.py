@@ -20,7 +20,7 @@ from gradlab import clock
 from gradlab.explore.forward.arguments import tensors_in
 from gradlab.explore.forward.costs import count_flops
 from gradlab.explore.forward.labels import READS, SHAPES, describe_call, label_of
-from gradlab.explore.forward.run import Made, Run, describe_tensors
+from gradlab.explore.forward.run import Run, RunNode, describe_tensors
 from gradlab.explore.libraries.compiling_torch import DYNAMO
 from gradlab.explore.libraries.forms_torch import inner_of
 from gradlab.explore.libraries.protocol import Recording
@@ -46,7 +46,7 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         self._places = Places()
         self._running: list[Any] = []
         self._stance: Any = None  # by which PyTorch runs what it has compiled as it was written
-        self._entered, self._exited = unseen(run.entered), unseen(run.exited)
+        self._entered, self._exited = unseen(run.on_module_enter), unseen(run.on_module_exit)
 
     def open(self) -> None:
         if self._open:
@@ -154,11 +154,11 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         if not results and not written and name not in READS:
             return
         detail = describe_call(name, args, kwargs, result)
-        node = Made("call", label_of(name, args, kwargs), name, seconds=seconds, site=site_of(user_frame(3)), detail=detail)
+        node = RunNode("call", label_of(name, args, kwargs), name, seconds=seconds, site=site_of(user_frame(3)), detail=detail)
         node.flops = count_flops(name, args, kwargs, result)
         if node.flops and results:
             node.flops *= _members(results[0])
-        self.run.called(node, arguments, results, written)
+        self.run.on_call(node, arguments, results, written)
 
     def _written_by_name(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The arguments that a function writes to by its name, where their versions do not say so: batch norm's statistics,
@@ -183,9 +183,9 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
     def _failed(
         self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], arguments: Sequence[Any], error: BaseException
     ) -> None:
-        node = Made("call", label_of(name, args, kwargs), name, site=site_of(user_frame(3)))
+        node = RunNode("call", label_of(name, args, kwargs), name, site=site_of(user_frame(3)))
         node.detail = describe_tensors(self.run.library, arguments)
-        self.run.failed(node, arguments, error)
+        self.run.on_failed_call(node, arguments, error)
 
     def _is_tensor(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor)
