@@ -291,11 +291,11 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 # --------------------------------------------------------------------------------------------------------------- demo
 def _demo(arguments: argparse.Namespace, _: list[str]) -> int:
-    from gradlab.explore.demo import sheet, told
+    from gradlab.explore.demo import run_story, sheet
 
     target = _output_file(arguments)
     library = "torch" if find_spec("torch") is not None else "gradlab"
-    story = told(library)
+    story = run_story(library)
     print(story.text())
     _write(target, sheet(story, library), arguments.force)
     print(f"\nThe report with pictures, as an HTML page that needs no network:\n\n    {target.resolve()}\n")

@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 import pytest
 
 from gradlab import cli
+from gradlab.explore.demo import run_story
 from gradlab.explore.demo import story as stories
-from gradlab.explore.demo import told
 from gradlab.explore.demo.sheet import fit, losses
 
 pytestmark = pytest.mark.slow
@@ -24,7 +24,7 @@ def library(request):
 
 @pytest.fixture(scope="module")
 def story(library):
-    return told(library)
+    return run_story(library)
 
 
 def source(one):

@@ -31,9 +31,12 @@ TO_DO = (
 )
 # Parts of these folders that are done.
 FINISHED = (
+    "gradlab/explore/against",
+    "gradlab/explore/demo",
     "gradlab/explore/doctor",
     "gradlab/explore/explorer",
     "gradlab/explore/operations",
+    "gradlab/explore/playground",
     "gradlab/explore/report",
     "gradlab/explore/script",
     "gradlab/explore/steps",

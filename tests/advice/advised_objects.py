@@ -296,10 +296,10 @@ a = np.zeros((6, 6), 'f4'); X.jacobian(X.exp, X.from_numpy(a[0]), out=a)
 ! which would be overwritten; give an array of its own
 > a = np.zeros((6, 6), 'f4'); X.jacobian(X.exp, X.from_numpy(a[0]), out=np.zeros((6, 6), 'f4'))[:]
 X.playground(lambda x: x * X.ones(2), x=(0., 1.))
-! Make one of it: .sum(), .mean().
+! Reduce it: .sum(), .mean().
 > X.playground(lambda x: (x * X.ones(2)).sum(), x=(0., 1.))
 > X.playground(lambda x: (x * X.ones(2)).mean(), x=(0., 1.))
 X.playground(lambda x: float(x) ** 2, x=(0., 1.))
-! take X.sin and the like.
+! use X.sin and similar functions.
 > X.playground(lambda x: X.sin(x), x=(0., 1.))
 """

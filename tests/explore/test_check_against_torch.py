@@ -186,7 +186,7 @@ def test_what_is_raised_is_reported():
     assert (
         "In gradlab the function raised KeyError" in text
         and 'raise KeyError("no' in text
-        and "In torch it ran to its end" in text
+        and "In torch it raised no error" in text
     )
     assert "<b>such" not in result._repr_mimebundle_()["text/html"]
     both = gl.check_against_torch(lambda x: x @ x.reshape(3, 1), [1.0, 2.0])
@@ -198,7 +198,7 @@ def test_what_is_raised_is_reported():
 def test_inputs_that_cannot_be_copied():
     import torch
 
-    with pytest.raises(TypeError, match="int cannot be called"):
+    with pytest.raises(TypeError, match="must be callable, got int"):
         gl.check_against_torch(3)
     with pytest.raises(TypeError, match="f is a module"):
         gl.check_against_torch(torch.nn.Linear(2, 2), [1.0, 2.0])

@@ -260,7 +260,7 @@ def test_a_path_moves_with_its_start_and_its_rate():
 
 def test_what_is_said_of_a_quadratic_follows_from_it():
     said = gl.playground(bowl, p=[(-4, 4), (-2, 2)], at={"p": [-4, 1.8]}, lr=0.4, steps=11).sentence
-    assert "p[0] by 1 − 0.4·1 = 0.6 and p[1] by 1 − 0.4·4 = −0.6" in said and "From lr = 2/4 = 0.5 on it never settles" in said
+    assert "p[0] by 1 − 0.4·1 = 0.6 and p[1] by 1 − 0.4·4 = −0.6" in said and "It does not converge for lr ≥ 2/4 = 0.5" in said
     below, at, beyond = (
         gl.playground(bowl, p=[(-4, 4), (-2, 2)], at={"p": [-4, 1.8]}, lr=lr, steps=500) for lr in (0.49, 0.5, 0.51)
     )
@@ -268,7 +268,7 @@ def test_what_is_said_of_a_quadratic_follows_from_it():
     assert frame(at)["ended"] == "" and "goes back and forth between" in at.sentence
     assert frame(beyond)["ended"] == "left" and "diverges" in beyond.sentence
     level = gl.playground(bowl, p=[(-4, 4), (-2, 2)], at={"p": [-4, 0.0]}, lr=0.6, steps=300)
-    assert frame(level)["ended"] == "settled" and "never settles" not in level.sentence, (
+    assert frame(level)["ended"] == "settled" and "does not converge" not in level.sentence, (
         "nothing to descend along the steepest direction"
     )
     tilted = gl.playground(lambda x, y: x * x + x * y + y * y, x=(-2, 2), y=(-2, 2), lr=0.1)
@@ -280,7 +280,7 @@ def test_what_is_said_of_a_quadratic_follows_from_it():
         gl.playground(lambda x: x.abs(), x=(-2, 2)),
         gl.playground(bowl, p=[(-4, 4), (-2, 2)], optimizer="Adam"),
     ):
-        assert "quadratic" not in frame(other)["told"] and "never settles" not in frame(other)["told"]
+        assert "quadratic" not in frame(other)["told"] and "does not converge" not in frame(other)["told"]
 
 
 def test_how_paths_end_is_said():
@@ -289,7 +289,7 @@ def test_how_paths_end_is_said():
         return P.lab.whole_frame()["ended"], P.sentence
 
     kind, said = ended(lambda x: x**4, 5.0, 2.0)
-    assert kind == "left" and "It diverges: after step 2 it is over 100 ranges away" in said
+    assert kind == "left" and "It diverges: after step 2 it is more than 100 ranges away" in said
     kind, said = ended(lambda x: 1 * x.sqrt(), 1.0, 0.1)
     assert kind == "nan" and "not a finite number, and the path ends" in said
     kind, said = ended(lambda x: x.relu(), 0.5, 0.25)
@@ -299,7 +299,7 @@ def test_how_paths_end_is_said():
         "x = 0.25 and x = −0.25", "x = −0.25 and x = 0.25"
     )
     kind, said = ended(lambda x: gl.tensor(1.0, dtype=gl.float64), 0.5, 0.25)
-    assert kind == "none" and "no gradient to descend by" in said
+    assert kind == "none" and "There is no gradient: no recorded" in said
 
     def picky(x):
         if float(x.detach()) < 0:
@@ -361,7 +361,7 @@ def test_a_function_without_a_name_or_a_source():
     f = eval("lambda x: x * 2")
     assert frame(gl.playground(f, x=(0, 1)))["code"].splitlines()[1] == "f(x).backward()"
     Q = gl.playground(eval("lambda x: x * 2"), x=(0, 1))
-    assert frame(Q)["code"].startswith("# f: the function that was given\n")
+    assert frame(Q)["code"].startswith("# f: your function\n")
     inner = gl.nn.Linear(1, 1)
 
     class Square(gl.nn.Module):
@@ -375,22 +375,22 @@ def test_a_function_without_a_name_or_a_source():
 @pytest.mark.parametrize(
     ("f", "given", "error", "says"),
     [
-        (3, {"x": (0, 1)}, TypeError, "f is int, and should be a function"),
+        (3, {"x": (0, 1)}, TypeError, "f is int, but must be a function"),
         (lambda x: x, {}, TypeError, r"no range is given.*gl\.playground\(f, x=\(-3, 3\)\)"),
         (lambda x: x, {"y": (0, 1)}, TypeError, "a range is given for 'y', but the function has the parameters x"),
-        (rosenbrock, {"a": (0, 1)}, TypeError, r"rosenbrock needs b too.*add b=\(-3, 3\)"),
-        (lambda x: x, {"x": (1, 0)}, ValueError, "from above to below"),
-        (lambda x: x, {"x": (1, 1)}, ValueError, "from a number to itself"),
-        (lambda x: x, {"x": (0, math.inf)}, ValueError, "should be finite"),
+        (rosenbrock, {"a": (0, 1)}, TypeError, r"rosenbrock needs b, too.*add b=\(-3, 3\)"),
+        (lambda x: x, {"x": (1, 0)}, ValueError, "is decreasing"),
+        (lambda x: x, {"x": (1, 1)}, ValueError, "is empty"),
+        (lambda x: x, {"x": (0, math.inf)}, ValueError, "must be finite"),
         (lambda x: x, {"x": (1, 1 + 1e-15)}, ValueError, "too narrow"),
-        (lambda x: x, {"x": 3}, TypeError, "the range of x is 3, and should be two numbers"),
-        (lambda x: x, {"x": (0, 1, 2)}, TypeError, "should be two numbers"),
-        (lambda x: x, {"x": ("a", "b")}, TypeError, "should be two numbers"),
-        (lambda p: p, {"p": [(0, 1), (0, 1)]}, TypeError, r"a tensor of shape 2, and a playground shows one number.*\.sum\(\)"),
+        (lambda x: x, {"x": 3}, TypeError, "the range of x is 3, but must be two numbers"),
+        (lambda x: x, {"x": (0, 1, 2)}, TypeError, "must be two numbers"),
+        (lambda x: x, {"x": ("a", "b")}, TypeError, "must be two numbers"),
+        (lambda p: p, {"p": [(0, 1), (0, 1)]}, TypeError, r"a tensor of shape 2, but a playground shows one number.*\.sum\(\)"),
         (lambda x: (x, x), {"x": (0, 1)}, TypeError, "returned a tuple"),
         (lambda x: None, {"x": (0, 1)}, TypeError, "returned nothing"),
         pytest.param(
-            *(lambda x: math.sin(1 * x), {"x": (0, 1)}, TypeError, r"returned float.*take (gl|gradlab)\.sin"),
+            *(lambda x: math.sin(1 * x), {"x": (0, 1)}, TypeError, r"returned float.*use (gl|gradlab)\.sin"),
             marks=pytest.mark.filterwarnings("ignore:Converting a tensor"),  # which is said once in a process
         ),
         (lambda x: 1 / 0, {"x": (0, 1)}, RuntimeError, "with tensors of gradlab it raised ZeroDivisionError: division by zero"),
@@ -404,16 +404,16 @@ def test_what_cannot_be_shown_is_said(f, given, error, says):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"optimizer": "LBFGS"}, "optimizer='LBFGS' is none of 'SGD'"),
-        ({"lr": 0}, "a learning rate is a positive number"),
-        ({"lr": "fast"}, "a learning rate is a positive number"),
-        ({"steps": -1}, "a whole number from 0 to 500"),
+        ({"optimizer": "LBFGS"}, "optimizer='LBFGS' must be one of 'SGD'"),
+        ({"lr": 0}, "a learning rate must be a positive number"),
+        ({"lr": "fast"}, "a learning rate must be a positive number"),
+        ({"steps": -1}, "an integer from 0 to 500"),
         ({"axes": ("x", "z")}, "one or two of the inputs 'x', 'y'"),
         ({"axes": ("x", "x")}, "one or two of the inputs"),
-        ({"at": {"x": 9}}, "outside of its range"),
-        ({"at": {"z": 1}}, "none of the inputs"),
-        ({"at": {"x": [1, 2]}}, "should be a number"),
-        ({"library": "jax"}, "none that is imported here"),
+        ({"at": {"x": 9}}, "outside its range"),
+        ({"at": {"z": 1}}, "not one of the inputs"),
+        ({"at": {"x": [1, 2]}}, "must be a number"),
+        ({"library": "jax"}, "is not imported"),
     ],
 )
 def test_options_that_do_not_fit(options, says):
@@ -476,7 +476,7 @@ def test_a_check_that_had_no_time_is_finished_while_nothing_moves(monkeypatch):
     lab = gl.playground(lambda x: x.abs(), x=(-3, 3), at={"x": 0.5}).lab
     monkeypatch.setattr(view_model, "CHECK", 0.0)
     frame, answers = lab.answer("move", {"point": [0.0]}), 1
-    assert frame["more"] and frame["rows"][0][-1] == "not checked yet" and frame["checked"].endswith("f takes long.")
+    assert frame["more"] and frame["rows"][0][-1] == "not checked yet" and frame["checked"].endswith("f is slow.")
     while frame["more"]:
         frame, answers = lab.answer("refine", {}), answers + 1
         assert answers < 100
@@ -566,7 +566,7 @@ def test_what_a_saved_notebook_has(tmp_path):
     assert svg.count("<circle") == 12 and "prefers-color-scheme:dark" in svg
     for name in ("f.svg", "f.png"):
         assert P.save(tmp_path / name).stat().st_size > 1000
-    with pytest.raises(ValueError, match=r"saved as \.html, \.svg, \.png or \.pdf"):
+    with pytest.raises(ValueError, match=r"the suffix must be \.html, \.svg, \.png or \.pdf"):
         P.save(tmp_path / "f.gif")
 
 

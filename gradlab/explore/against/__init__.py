@@ -1,4 +1,4 @@
-"""The same function run by gradlab and by PyTorch, and what they agree on."""
+"""Run a function in gradlab and in PyTorch, and compare values and gradients."""
 
 from gradlab.explore.against.check import check_against_torch
 from gradlab.explore.against.comparison import Difference

@@ -1,4 +1,4 @@
-"""`check_against_torch(f, *inputs)`: does gradlab give what PyTorch gives?"""
+"""`check_against_torch(f, *inputs)`: compare the results of gradlab with those of PyTorch."""
 
 from __future__ import annotations
 
@@ -17,41 +17,40 @@ from gradlab.explore.against.translation import Translation
 from gradlab.explore.libraries import library_of
 from gradlab.interop import gradlab_as_torch, real_torch
 
-PASSED = (int, str, type(None), slice, type(Ellipsis))  # handed to the function as they are
+PASSED = (int, str, type(None), slice, type(Ellipsis))  # passed to the function unchanged
 
 
 def check_against_torch(f: Callable[..., Any], *inputs: Any) -> TorchComparison:
-    """Run a function in gradlab and in PyTorch, and compare every operation's value and gradient.
+    """Run a function in gradlab and in PyTorch, and compare the value and gradient of every operation.
 
-    The function may be written for either library, and name it as it likes: `import torch` inside of it, `torch` or `gl` of the
-    notebook, `from torch.nn import functional as F`. For gradlab it runs as under `as_torch()`. The other library's names are
-    looked up in its place; nothing of yours is changed. Each library gets copies of the inputs; random numbers are the same in
-    both, and the state of both generators is put back.
+    The function may be written for either library and import it in any way: `import torch` in the function, `torch` or `gl` of
+    the notebook, `from torch.nn import functional as F`. For gradlab it runs as under `as_torch()`. Names of the other library
+    are translated when they are looked up; your objects are not changed. Each library gets copies of the inputs. Random numbers
+    are the same in both, and the state of both generators is restored.
 
-    Results that have more than one element are weighted by fixed random numbers for the sweep, so that no gradient is zero by
-    symmetry. Two numbers are equal if they differ by no more than 1e-9 (float64), 2e-5 (float32) or 5e-3 (float16) of the largest
-    modulus in their array or in those that it was computed from, and by ten times the relative difference that these had.
+    Results with more than one element are weighted by fixed random numbers for the backward pass, so that no gradient is zero by
+    symmetry. Two numbers are equal if they differ by at most 1e-9 (float64), 2e-5 (float32) or 5e-3 (float16) times the largest
+    absolute value in their array or its inputs, plus ten times the relative difference of the inputs.
 
     Parameters
     ----------
     f : callable
-        A function of tensors, that returns a tensor or tuples, lists and dictionaries of them.
+        A function of tensors that returns a tensor, or tuples, lists and dictionaries of tensors.
     *inputs : Tensor, array, float or list of numbers
-        Its arguments, of either library; copied. Those of a floating dtype require grad in the copies; integers, booleans and
-        texts stay what they are.
+        The arguments, of either library. They are copied, and copies of a floating-point dtype require grad. Integers, booleans
+        and strings are passed unchanged.
 
     Returns
     -------
     TorchComparison
-        With `.agrees`, `.first` and `.table()`, shown in words and as a table. What the function raises in one library is
-        reported there.
+        With `.agrees`, `.first` and `.table()`, displayed as sentences and a table. It also reports errors of the function.
 
     Raises
     ------
     ModuleNotFoundError
         If torch is not installed.
     TypeError
-        If `f` cannot be called or is a module of one library, or an input is nothing that can be copied to both.
+        If `f` is not callable or is a module of one library, or an input cannot be copied to both libraries.
 
     Examples
     --------
@@ -60,13 +59,13 @@ def check_against_torch(f: Callable[..., Any], *inputs: Any) -> TorchComparison:
     True
     """
     if not callable(f):
-        raise TypeError(f"check_against_torch(f, *inputs) calls f, and {type(f).__name__} cannot be called.")
+        raise TypeError(f"check_against_torch(f, *inputs): f must be callable, got {type(f).__name__}.")
     if callable(getattr(type(f), "named_parameters", None)):
         raise TypeError(
             f"check_against_torch(f, *inputs): f is a module ({type(f).__name__}), whose parameters belong to one library. "
             "Give a function of tensors that computes the same, with the parameters among the inputs."
         )
-    arrays = [_given(k, x) for k, x in enumerate(inputs, start=1)]
+    arrays = [_plain_input(k, x) for k, x in enumerate(inputs, start=1)]
     names = _names(f, len(arrays))
     code = getattr(inspect.unwrap(f), "__code__", None)
     try:
@@ -87,7 +86,7 @@ def check_against_torch(f: Callable[..., Any], *inputs: Any) -> TorchComparison:
 
 
 def _run(name: str, lib: Any, other: Any, f: Callable[..., Any], arrays: list[Any], code: Any) -> RecordedRun:
-    """One library's run, with the other's names translated."""
+    """Run the function in one library, with the names of the other translated."""
 
     def tensor(value: Any) -> Any:
         library = library_of(value)
@@ -99,12 +98,12 @@ def _run(name: str, lib: Any, other: Any, f: Callable[..., Any], arrays: list[An
     return run(name, lib, Translation(other, name, tensor)(f), inputs, code)
 
 
-def _given(position: int, x: Any) -> Any:
-    """An input as what both libraries make a tensor of: an array, a float, a list; or itself, where it is handed on."""
+def _plain_input(position: int, x: Any) -> Any:
+    """Return an input from which both libraries can create a tensor: an array, a float, a list. Others are returned unchanged."""
     library = library_of(x)
     if library is not None:
         if library.dtype_name(x) == "bfloat16":
-            raise TypeError(f"input {position} of check_against_torch is bfloat16, which gradlab does not have: give .float().")
+            raise TypeError(f"input {position} of check_against_torch is bfloat16, which gradlab does not have. Pass .float().")
         return np.array(library.array(x))
     if isinstance(x, (bool, *PASSED)):
         return x
@@ -124,7 +123,8 @@ def _given(position: int, x: Any) -> Any:
         if array.dtype.kind in "fiub":
             return array
     raise TypeError(
-        f"input {position} of check_against_torch is {type(x).__name__}: it takes tensors, arrays, numbers and lists of numbers."
+        f"input {position} of check_against_torch is {type(x).__name__}, but must be a tensor, an array, a number or a list of "
+        "numbers."
     )
 
 
@@ -133,7 +133,7 @@ def _requires_grad(x: Any) -> bool:
 
 
 def _names(f: Callable[..., Any], number: int) -> list[str]:
-    """What the function calls its arguments."""
+    """Return the names of the function's parameters."""
     try:
         parameters = list(inspect.signature(f).parameters.values())
     except (TypeError, ValueError):
@@ -144,7 +144,7 @@ def _names(f: Callable[..., Any], number: int) -> list[str]:
 
 @contextmanager
 def _random_state_of(lib: Any) -> Iterator[None]:
-    """The library's random state is put back after the block."""
+    """Restore the library's random state after the block."""
     state = lib.get_rng_state()
     try:
         yield

@@ -1,12 +1,12 @@
-"""Two runs beside each other: which operations are the same, and where their numbers differ by more than rounding.
+"""Compare two runs: match the operations and find numbers that differ by more than rounding.
 
-Operations are matched by their names and by where the user's code called for them, in their order. Numbers a and b are equal if
+Operations are matched by name and by their line in the user's code, in order. Numbers a and b are equal if
 
-    |a − b| ≤ (t + 10 r) s,   s = the largest modulus in b, or in what it was computed from, if that is larger,
+    |a − b| ≤ (t + 10 r) s,   s = the largest absolute value in b, or in its inputs if that is larger,
 
-element by element, with t by dtype (`TOLERANCE`) and r the relative difference that came in with what it was computed from. So
-rounding that an operation inherits is not laid at its door, and a difference of two nearly equal numbers is judged by these.
-Where one library takes other steps than the other and both come to the same results and gradients, the steps are not judged.
+element by element, with t by dtype (`TOLERANCE`) and r the relative difference of the inputs. So an operation is not blamed for
+rounding errors of its inputs, and a difference of two nearly equal numbers is compared with these. If the libraries take
+different steps but have the same results and gradients, the steps are not compared.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from gradlab.explore.against.recorded_run import Operation, RecordedRun
 from gradlab.explore.trace.data import Line
 
 TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "float16": 5e-3}
-GROWN = 10.0
+GROWTH = 10.0  # factor by which an operation may increase the relative difference of its inputs
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Something in which the two libraries differ.
+    """A difference between the two libraries.
 
     Attributes
     ----------
     what : str
-        In words: "the value of SinBackward0".
+        A description: "the value of SinBackward0".
     operation : str
-        "SinBackward0"; "" of an output or an input's gradient.
+        "SinBackward0"; "" for an output or an input's gradient.
     line : Line or None
-        Where the function calls for it.
+        The line of the operation.
     gradlab, torch : object
-        The numbers at the element that differs most; shapes, dtypes, or None where these differ.
+        The numbers at the element that differs most; shapes, dtypes, or None if these differ.
     index : tuple of int
-        Of that element.
+        The index of that element.
     """
 
     what: str
@@ -52,19 +52,19 @@ class Difference:
 
 @dataclass
 class Agreement:
-    """What a comparison came to.
+    """The result of a comparison.
 
     Attributes
     ----------
     values, gradients : int
-        How many arrays were compared.
+        The numbers of compared arrays.
     differences : list of Difference
-        In the order of the program, then of the sweep.
+        In the order of the program, then of the backward pass.
     largest : float
         The largest relative difference among those that agree.
     dtypes : set of str
     alone : (list of str, list of str)
-        Operations that only gradlab, and only torch, has.
+        Operations only in gradlab, and only in torch.
     """
 
     values: int
@@ -76,7 +76,7 @@ class Agreement:
 
 
 class Judge:
-    """Compares arrays, and counts."""
+    """A comparison of arrays, with the largest difference and the dtypes so far."""
 
     def __init__(self) -> None:
         self.largest, self.dtypes = 0.0, set[str]()
@@ -84,7 +84,7 @@ class Judge:
     def differ(
         self, a: np.ndarray, b: np.ndarray, scale: float, inherited: float
     ) -> tuple[tuple[object, object, tuple[int, ...]] | None, float]:
-        """What differs, if anything does: gradlab's, torch's, and where; and how large the relative difference is."""
+        """Return the difference (gradlab's number, torch's, index) or None, and the relative difference."""
         if a.shape != b.shape:
             return (f"shape {a.shape}", f"shape {b.shape}", ()), 0.0
         if a.dtype != b.dtype:
@@ -102,7 +102,7 @@ class Judge:
             same = (a == b) | (np.isnan(a) & np.isnan(b))
             far = np.where(same, 0.0, np.where(np.isfinite(far), far, np.inf))
             scale = max(scale, _largest(b))
-            allowed = np.asarray((TOLERANCE.get(str(b.dtype), TOLERANCE["float16"]) + GROWN * inherited) * scale)
+            allowed = np.asarray((TOLERANCE.get(str(b.dtype), TOLERANCE["float16"]) + GROWTH * inherited) * scale)
             wrong = far > allowed
         if wrong.any():
             at = tuple(int(k) for k in np.unravel_index(int(np.argmax(np.where(wrong, far, -1.0))), far.shape))
@@ -113,13 +113,13 @@ class Judge:
 
 
 def compare(ours: RecordedRun, theirs: RecordedRun, inputs: Sequence[str]) -> Agreement:
-    """Compare two runs; `inputs` are the names of those that require grad."""
+    """Compare two runs. `inputs` are the names of the inputs that require grad."""
     judge = Judge()
     differences: list[Difference] = []
     values = gradients = 0
     if ours.error is not None or theirs.error is not None:
         return Agreement(0, 0, differences, 0.0, set(), ([], []))
-    pairs, alone = matched(ours.operations, theirs.operations)
+    pairs, alone = match_operations(ours.operations, theirs.operations)
     number = {k: i for i, (_, k) in enumerate(pairs)}  # torch's operation: which pair
     apart: list[float] = []  # how far the values of each pair are apart, relatively
     for i, k in pairs:
@@ -177,7 +177,7 @@ def compare(ours: RecordedRun, theirs: RecordedRun, inputs: Sequence[str]) -> Ag
         if wrong is not None:
             differences.append(Difference(what, "", None, *wrong))
     inside = [one for one in differences if one.operation]
-    if inside and len(inside) == len(differences) and any(alone):  # the steps are others, and come to the same
+    if inside and len(inside) == len(differences) and any(alone):  # different steps with the same results
         for one in inside:
             alone[0].append(one.operation)
             alone[1].append(one.operation)
@@ -187,7 +187,7 @@ def compare(ours: RecordedRun, theirs: RecordedRun, inputs: Sequence[str]) -> Ag
 
 
 def _outputs(judge: Judge, ours: RecordedRun, theirs: RecordedRun) -> tuple[int, list[Difference]]:
-    """How many of what the function returned were compared, and what differs."""
+    """Return the number of results that were compared, and the differences."""
     a, b = dict(ours.outputs), dict(theirs.outputs)
     differences: list[Difference] = []
     if list(a) != list(b):
@@ -202,9 +202,11 @@ def _outputs(judge: Judge, ours: RecordedRun, theirs: RecordedRun) -> tuple[int,
     return len(both), differences
 
 
-def matched(ours: Sequence[Operation], theirs: Sequence[Operation]) -> tuple[list[tuple[int, int]], tuple[list[str], list[str]]]:
-    """The operations of both that are the same, by their numbers, and the names of the others. Where one library takes two steps
-    for what is one in the other, those that make and hand on arrays of other shapes are not the same."""
+def match_operations(
+    ours: Sequence[Operation], theirs: Sequence[Operation]
+) -> tuple[list[tuple[int, int]], tuple[list[str], list[str]]]:
+    """Return the pairs of matching operations by index, and the names of the others. If one library takes two steps for one of
+    the other, operations match only if the shapes of their results and gradients are equal."""
     a, b = ([(one.name, one.line and one.line.line) for one in run] for run in (ours, theirs))
     if a == b:
         return [(i, i) for i in range(len(a))], ([], [])
@@ -222,12 +224,12 @@ def matched(ours: Sequence[Operation], theirs: Sequence[Operation]) -> tuple[lis
 
 
 def _shapes(operation: Operation) -> tuple[object, ...]:
-    """Of what an operation made and handed on."""
+    """Return the shapes of an operation's result and of its gradients."""
     return tuple(None if array is None else array.shape for array in (operation.value, *operation.handed))
 
 
 def _largest(array: np.ndarray | None) -> float:
-    """The largest modulus that is finite."""
+    """Return the largest finite absolute value."""
     if array is None or not array.size or array.dtype.kind not in "fciu":
         return 0.0
     moduli = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))

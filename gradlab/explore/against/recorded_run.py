@@ -1,4 +1,4 @@
-"""One run of a function in one library, and what is kept of it: each operation's result and what it hands back."""
+"""Run a function in one library and record the result and the gradients of each operation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradlab.explore.trace.lines import Lines
 from gradlab.explore.trace.reading import spine_first
 from gradlab.explore.trace.recorder import Recorder
 
-SEED = 0  # of what weighs the outputs
+SEED = 0  # of the weights of the outputs
 
 
 @dataclass
@@ -26,15 +26,15 @@ class Operation:
     name : str
         "MulBackward0".
     line : Line or None
-        Where the user's code called for it.
+        The user's line of the operation.
     inputs : tuple of int
-        The operations that made its arguments, -1 for none, None where no gradient is wanted.
+        The operations that computed its arguments, -1 for none, None for arguments that require no gradient.
     value : ndarray or None
-        What it made; None where that was not kept.
+        The result; None if it was not stored.
     handed : list of ndarray or None
-        What it handed back to each argument.
+        The gradient of each argument.
     place : int
-        When it was swept, counted from 0; -1 if it was not.
+        Its position in the backward pass, from 0; -1 if it was not reached.
     """
 
     name: str
@@ -47,18 +47,18 @@ class Operation:
 
 @dataclass
 class RecordedRun:
-    """What came of it.
+    """The record of a run.
 
     Attributes
     ----------
     operations : list of Operation
-        In the order in which they ran.
+        In the order of execution.
     outputs : list of (str, ndarray)
-        What the function returned, by where it stands in it.
+        The results of the function, with their path in it.
     gradients : list of ndarray or None
-        Of each input that requires grad.
+        The gradients of the inputs that require grad.
     error : Exception or None
-        What it raised, in place of all that.
+        The error of the function, without any of these.
     raised_at : Line or None
     """
 
@@ -77,9 +77,9 @@ def run(name: str, lib: Any, f: Callable[..., Any], inputs: Sequence[Any], code:
     name : str
         "gradlab" or "torch".
     inputs : sequence
-        The library's tensors, and what is no tensor.
+        Tensors of the library, and other objects.
     code : code object or None
-        The function's own, by which a line of it is known.
+        The code of the function, which identifies its lines.
     """
     library = next(one for one in adapters() if one.name == name)
     done = RecordedRun()
@@ -103,7 +103,7 @@ def run(name: str, lib: Any, f: Callable[..., Any], inputs: Sequence[Any], code:
 
 
 def _sweep(library: Library, done: RecordedRun, roots: Sequence[Any], wanted: Sequence[Any]) -> None:
-    """Fill in the operations and the gradients."""
+    """Run the backward pass and fill in the operations and the gradients."""
     nodes, inputs = spine_first(library, list(dict.fromkeys(library.whole(library.node(root)) for root in roots)))
     sources = {node: i for i, node in enumerate(nodes)}
     operations = [
@@ -143,7 +143,7 @@ def _array(library: Library, value: Any) -> np.ndarray:
 
 
 def flat(where: str, value: Any, library: Library) -> list[tuple[str, Any]]:
-    """The tensors and numbers in what a function returned, with where they stand."""
+    """Return the tensors and numbers in the result of a function, with their paths."""
     if library.is_tensor(value) or isinstance(value, (bool, int, float, complex, np.ndarray, np.generic)):
         return [(where, value)]
     if isinstance(value, dict):
@@ -156,7 +156,7 @@ def flat(where: str, value: Any, library: Library) -> list[tuple[str, Any]]:
 
 
 def raised_at(error: Exception, code: Any) -> Line | None:
-    """The line of the user's function from which an exception came."""
+    """Return the line of the user's function that raised an exception."""
     trace, frame = error.__traceback__, None
     while trace is not None and code is not None:
         if trace.tb_frame.f_code.co_filename == code.co_filename:

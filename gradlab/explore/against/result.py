@@ -1,4 +1,4 @@
-"""What `check_against_torch` gives: a sentence, and a table."""
+"""The result of `check_against_torch`, as sentences and a table."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ MOST = 25  # rows
 
 
 class TorchComparison:
-    """What gradlab and torch agree on, and in what they differ. Made by `check_against_torch`.
+    """The differences between gradlab and torch. Returned by `check_against_torch`.
 
     Attributes
     ----------
     agrees : bool
-        Whether all values and gradients that were compared are equal to rounding, and neither library raised what the other did
-        not.
+        True if all compared values and gradients are equal up to rounding, and both libraries raised the same error or none.
     first : Difference or None
-        The first operation in the program whose value differs; if all values agree, the first in the sweep that hands on another
-        gradient.
+        The first operation of the program whose value differs. If all values agree, the first operation of the backward pass
+        whose gradient differs.
     differences : tuple of Difference
-        All, in this order.
+        All differences, in this order.
     values, gradients : int
-        How many of each were compared.
+        The numbers of compared values and gradients.
     errors : dict of str to Exception
-        By library, what the function raised.
+        The errors of the function, by library.
     alone : (list of str, list of str)
-        Operations that only gradlab, and only torch, recorded: they were not compared.
+        Operations that only gradlab, and only torch, recorded. They were not compared.
     """
 
     def __init__(self, agreement: Agreement, ours: RecordedRun, theirs: RecordedRun, inputs: Sequence[str]) -> None:
@@ -44,7 +43,7 @@ class TorchComparison:
 
     @property
     def agrees(self) -> bool:
-        """See the class."""
+        """See the attributes of the class."""
         if self.errors:
             return len(self.errors) == 2 and len({type(error).__name__ for error in self.errors.values()}) == 1
         return not self.differences
@@ -54,20 +53,20 @@ class TorchComparison:
 
     @property
     def first(self) -> Difference | None:
-        """See the class."""
+        """See the attributes of the class."""
         return self.differences[0] if self.differences else None
 
     # ------------------------------------------------------------------------------------------------------------- words
     @property
     def head(self) -> tuple[Sentence, ...]:
-        """The answer in words."""
+        """The result as sentences."""
         if self.errors:
-            return self._raised()
+            return self._error_sentences()
         first = self.first
         many = f"{count(self.values, 'value')} and {count(self.gradients, 'gradient')}"
         said = []
         if first is None:
-            said.append(say(Span("gradlab and torch agree", "strong"), f": {many} are equal to rounding."))
+            said.append(say(Span("gradlab and torch agree", "strong"), f": {many} are equal up to rounding."))
         else:
             said.append(
                 say(
@@ -87,7 +86,7 @@ class TorchComparison:
                 said.append(
                     say(
                         f"{len(self.differences)} of {self.values + self.gradients} differ; "
-                        "what comes after the first may follow from it."
+                        "the later ones may be consequences of the first."
                     )
                 )
         said.append(dimmed(self._how()))
@@ -95,7 +94,7 @@ class TorchComparison:
         if ours or theirs:
             both = (("gradlab", ours), ("torch", theirs))
             named = "; ".join(f"{name}'s {', '.join(dict.fromkeys(names))}" for name, names in both if names)
-            said.append(dimmed(say("Not compared, since only one library records them so: ", named, ".")))
+            said.append(dimmed(say("Not compared, because only one library records them: ", named, ".")))
         if not self.gradients:
             said.append(dimmed(say("No gradients were compared: no result depends on an input of a floating dtype.")))
         return tuple(said)
@@ -108,12 +107,12 @@ class TorchComparison:
 
     def _how(self) -> Sentence:
         known = [f"{dtype} {number(TOLERANCE[dtype], 1)}" for dtype in TOLERANCE if dtype in self._found.dtypes]
-        largest = f"; the largest difference among those that agree is {number(self._found.largest, 2)}" if known else ""
+        largest = f"; the largest difference among equal numbers is {number(self._found.largest, 2)}" if known else ""
         return say(
-            f"Allowed, relative to the largest element there or in what went in: {', '.join(known) or 'nothing'}{largest}."
+            f"Tolerance, relative to the largest element of the array or its inputs: {', '.join(known) or 'none'}{largest}."
         )
 
-    def _raised(self) -> tuple[Sentence, ...]:
+    def _error_sentences(self) -> tuple[Sentence, ...]:
         said = []
         runs = {"gradlab": self._ours, "torch": self._theirs}
         for name, error in self.errors.items():
@@ -127,14 +126,15 @@ class TorchComparison:
             )
         if len(self.errors) == 1:
             other = "torch" if "gradlab" in self.errors else "gradlab"
-            said.append(say(f"In {other} it ran to its end."))
+            said.append(say(f"In {other} it raised no error."))
         elif self.agrees:
             said.append(say("Nothing else was compared."))
         return tuple(said)
 
     # ------------------------------------------------------------------------------------------------------------- table
     def table(self, limit: int | None = MOST) -> Table:
-        """What differs, then what the function returned and the gradients of its inputs. `limit=None` shows every row."""
+        """Return the differences, then the results of the function and the gradients of its inputs. `limit=None` shows every
+        row."""
         rows: list[tuple[Sentence, str, str, str, str]] = []
         for one in self.differences:
             line = "" if one.line is None else str(one.line.line)
@@ -162,7 +162,7 @@ class TorchComparison:
         return Table(columns, cells, self.head, foot)
 
     def text(self) -> str:
-        """Words and table for a terminal."""
+        """Return the sentences and the table for a terminal."""
         return self.table().text()
 
     def __str__(self) -> str:
@@ -176,7 +176,7 @@ class TorchComparison:
 
 
 def _at(line: Line | None) -> tuple[Span, ...]:
-    """ " (line 3: `x.sin()`)"."""
+    """Return " (line 3: `x.sin()`)"."""
     if line is None:
         return ()
     source = (Span(": "), code(line.source)) if line.source else ()
@@ -190,7 +190,7 @@ def _number(x: object) -> str:
 
 
 def _array(array: Any) -> str:
-    """A number, or a norm."""
+    """Return a number or a norm as text."""
     import numpy as np
 
     if array is None:

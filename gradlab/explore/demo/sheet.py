@@ -1,11 +1,11 @@
-"""The page of the demonstration: the program, what is wrong with it, the fix, and what each of them learned."""
+"""The page of the demonstration: the program, what is wrong, the fix, and the results before and after it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from gradlab.explore.demo.story import ANSWER, NAME, TARGET, Story, Told, signed
+from gradlab.explore.demo.story import ANSWER, NAME, TARGET, DemoRun, Story, format_signed
 from gradlab.explore.drawing import DIM, EDGE, VALUE, Drawing
 from gradlab.explore.markup import MONO, NO_MATH, Span, code, escape_html, say, to_html
 from gradlab.explore.report import findings_view
@@ -18,7 +18,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def sheet(story: Story, library: str) -> str:
-    """The page, as HTML that needs nothing else."""
+    """Return the self-contained HTML page."""
     broken, fixed = story.broken, story.fixed
     title = say("A network that learns nothing, and why")
     line = broken.run.diagnosis.findings[0].line if broken.run.diagnosis.findings else None
@@ -27,13 +27,13 @@ def sheet(story: Story, library: str) -> str:
         _row(
             [_card(say(code(NAME)), _program(broken.run.program.source, line), fills=True)],
             [
-                _card(say("What it learns"), _figure(fit(broken)) + _printed(broken)),
+                _card(say("What it learns"), _figure(fit(broken)) + _output(broken)),
                 _card(say(code(f"gradlab doctor {NAME}")), findings_view.html(broken.run.diagnosis.findings, ()), fills=True),
             ],
         ),
         _row(
-            [_card(say("With this line changed"), _changed(story.difference) + _figure(losses(story)), fills=True)],
-            [_card(say("It learns"), _figure(fit(fixed)) + _printed(fixed), fills=True)],
+            [_card(say("With this line changed"), _diff(story.difference) + _figure(losses(story)), fills=True)],
+            [_card(say("It learns"), _figure(fit(fixed)) + _output(fixed), fills=True)],
         ),
         _card(say("On a model of your own"), _own()),
     ]
@@ -56,7 +56,7 @@ def _head(library: str) -> str:
 
 
 def _row(*columns: Sequence[str]) -> str:
-    """Cards in columns, the first the wider one; one below the other where there is no room."""
+    """Return cards in two columns, the first wider, or below each other if there is no room."""
     columns_html = "".join(
         f'<div style="flex:{wide} 1 {wide}px;min-width:0;display:flex;flex-direction:column">{"".join(cards)}</div>'
         for wide, cards in zip((560, 330), columns, strict=True)
@@ -72,12 +72,12 @@ def _card(title: Sequence[Span], body: str, *, fills: bool = False) -> str:
     )
 
 
-def _printed(one: Told) -> str:
-    return f'<div style="{MONO};font-size:12px;text-align:center;padding:0 12px 11px;opacity:.8">{escape_html(one.said)}</div>'
+def _output(one: DemoRun) -> str:
+    return f'<div style="{MONO};font-size:12px;text-align:center;padding:0 12px 11px;opacity:.8">{escape_html(one.printed)}</div>'
 
 
 def _program(source: str, line: int | None) -> str:
-    """The program, the line of the finding marked."""
+    """Return the program with the line of the finding marked."""
     rows = []
     for number, text in enumerate(source.splitlines(), 1):
         mark = ";background:rgba(128,128,128,.18);box-shadow:inset 3px 0 currentColor" if number == line else ""
@@ -87,7 +87,7 @@ def _program(source: str, line: int | None) -> str:
     return f'<div style="{MONO};font-size:12.5px;line-height:1.6;padding:8px 0">{"".join(rows)}</div>'
 
 
-def _changed(lines: Sequence[str]) -> str:
+def _diff(lines: Sequence[str]) -> str:
     rows = []
     for line in lines:
         ground = "rgba(128,128,128,.18)" if line[0] == "-" else "rgba(47,124,195,.16)"
@@ -118,12 +118,16 @@ def _figure(drawing: Drawing) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------------------ plots
-def fit(one: Told) -> Drawing:
-    """The targets, and what the network answers."""
+def fit(one: DemoRun) -> Drawing:
+    """Draw the targets and the outputs of the network."""
     wanted = list(zip(one.inputs, one.targets, strict=True))
     answered = list(zip(one.inputs, one.answers, strict=True))
     across, up = _scale(min(one.inputs), max(one.inputs), WIDE), _scale(-1.3, 1.3, HIGH, upwards=True)
-    body = [*_axes([(x, across(x), signed(x)) for x in (-3, 0, 3)], [(y, up(y), signed(y)) for y in (-1, 0, 1)], WIDE, "x")]
+    body = [
+        *_axes(
+            [(x, across(x), format_signed(x)) for x in (-3, 0, 3)], [(y, up(y), format_signed(y)) for y in (-1, 0, 1)], WIDE, "x"
+        )
+    ]
     body.append(_path([(across(x), up(y)) for x, y in wanted], EDGE, 1.5, dashed=True))
     body.append(_path([(across(x), up(y)) for x, y in answered], VALUE, 2.4))
     worst = max(abs(a - b) for a, b in zip(one.targets, one.answers, strict=True))
@@ -133,7 +137,7 @@ def fit(one: Told) -> Drawing:
 
 
 def losses(story: Story) -> Drawing:
-    """The losses of both, on a logarithmic scale."""
+    """Draw the losses of both programs on a logarithmic scale."""
     both = [one.losses for one in (story.broken, story.fixed)]
     wide = 620
     low = math.floor(math.log10(max(min(map(min, both)), 1e-12)))
@@ -158,7 +162,7 @@ def _scale(low: float, high: float, size: float, *, upwards: bool = False):  # t
 def _axes(
     across: Sequence[tuple[float, float, str]], up: Sequence[tuple[float, float, str]], wide: float, name: str
 ) -> list[str]:
-    """The ticks of both axes, and the name of the horizontal one."""
+    """Return the ticks of both axes, and the name of the horizontal one."""
     body = [f'<text x="0" y="{HIGH - 8}" font-size="11" fill="{DIM}">{name}</text>']
     for _, y, label in up:
         body.append(f'<line x1="{LEFT}" y1="{y:.1f}" x2="{wide - 12}" y2="{y:.1f}" stroke="{EDGE}" stroke-opacity="0.28"/>')

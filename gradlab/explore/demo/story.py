@@ -1,6 +1,7 @@
-"""A short story: a network should learn a sine and does not, the doctor says why, and with one line changed it does.
+"""The programs of the demonstration: a network that does not learn a sine, and the same network with the line that the doctor
+found.
 
-Both programs are run as `gradlab doctor` runs a script. What is shown as the fix is the difference between their texts.
+Both programs run as under `gradlab doctor`. The fix is the difference between their sources.
 """
 
 from __future__ import annotations
@@ -42,26 +43,26 @@ for step in range(500):
 print(f"loss {{losses[0]:.3f}}, after {{len(losses)}} steps {{losses[-1]:.2g}}")
 """
 WRONG, RIGHT = "(out - y)", "(out.squeeze(1) - y)"
-TARGET, ANSWER = "sin 2x", "model(x)"  # as charts name them
+TARGET, ANSWER = "sin 2x", "model(x)"  # labels in charts
 
 
 @dataclass(frozen=True)
-class Told:
-    """One program, run.
+class DemoRun:
+    """The run of one program.
 
     Attributes
     ----------
     run : ScriptRun
-    said : str
-        What it printed.
+    printed : str
+        The printed text.
     inputs, targets, answers : tuple of float
-        Of the network, when the training was over.
+        The inputs, targets and outputs of the network after the training.
     losses : tuple of float
-        Of each step.
+        The loss of each step.
     """
 
     run: ScriptRun
-    said: str
+    printed: str
     inputs: tuple[float, ...]
     targets: tuple[float, ...]
     answers: tuple[float, ...]
@@ -70,10 +71,10 @@ class Told:
 
 @dataclass(frozen=True)
 class Story:
-    """Both programs, run."""
+    """The runs of both programs."""
 
-    broken: Told
-    fixed: Told
+    broken: DemoRun
+    fixed: DemoRun
 
     @property
     def difference(self) -> tuple[str, ...]:
@@ -82,24 +83,24 @@ class Story:
         return changed_lines(before, after)
 
     def text(self) -> str:
-        """For a terminal."""
+        """Return the story for a terminal."""
         broken, fixed = self.broken, self.fixed
         code = "\n".join(f"  {i:>3}  {line}" for i, line in enumerate(broken.run.program.source.splitlines(), 1))
         return "\n\n".join(
             [
                 f"A network should learn a sine ({NAME}):",
                 code.rstrip(),
-                f"It runs without an error, and learns nothing: {broken.said}\n\n{chart(broken)}",
+                f"It runs without an error, and learns nothing: {broken.printed}\n\n{chart(broken)}",
                 f"gradlab doctor {NAME} says why:",
                 text(broken.run, unseen=False),
                 "With that line changed",
                 "\n".join(f"    {line}" for line in self.difference),
-                f"it learns: {fixed.said}\n\n{chart(fixed)}",
+                f"it learns: {fixed.printed}\n\n{chart(fixed)}",
             ]
         )
 
 
-def told(library: str) -> Story:
+def run_story(library: str) -> Story:
     """Run both programs on a library, "torch" or "gradlab"."""
     source = BROKEN.format(library="torch" if library == "torch" else "gradlab as torch").replace(
         "from gradlab as torch import", "from gradlab import"
@@ -107,7 +108,7 @@ def told(library: str) -> Story:
     return Story(_run(source), _run(source.replace(WRONG, RIGHT)))
 
 
-def _run(source: str) -> Told:
+def _run(source: str) -> DemoRun:
     here = os.getcwd()
     program = Program(NAME, os.path.join(here, "gradlab demo", NAME), source, (), here)
     said = io.StringIO()
@@ -119,7 +120,7 @@ def _run(source: str) -> Told:
 
     with contextlib.redirect_stdout(said):
         seen = run_script(program, after=keep)
-    return Told(seen, said.getvalue().strip(), **kept)
+    return DemoRun(seen, said.getvalue().strip(), **kept)
 
 
 def _numbers(tensor: Any) -> tuple[float, ...]:
@@ -128,17 +129,17 @@ def _numbers(tensor: Any) -> tuple[float, ...]:
     return tuple(float(number) for number in library.array(tensor.detach()).reshape(-1))
 
 
-def chart(one: Told, wide: int = 60) -> str:
+def chart(one: DemoRun, wide: int = 60) -> str:
     """Return the targets and the answers as rows of blocks over the inputs, with the ends of both axes."""
     low, high = min(one.targets), max(one.targets)
     rows = [(TARGET, one.targets), (ANSWER, one.answers)]
     lines = [f"    {name:<8}  {_blocks(numbers, low, high, wide)}" for name, numbers in rows]
-    left, right = f"x = {signed(one.inputs[0])}", f"x = {signed(one.inputs[-1])}"
-    scale = f"{BLOCKS[1]} is {signed(low)}, {BLOCKS[-1]} is {signed(high)}"
+    left, right = f"x = {format_signed(one.inputs[0])}", f"x = {format_signed(one.inputs[-1])}"
+    scale = f"{BLOCKS[1]} is {format_signed(low)}, {BLOCKS[-1]} is {format_signed(high)}"
     return "\n".join([*lines, f"    {'':<8}  {left}{scale:^{wide - len(left) - len(right)}}{right}"])
 
 
-def signed(x: float) -> str:
+def format_signed(x: float) -> str:
     """Write a number with two digits and a minus sign."""
     return f"{x:.2g}".replace("-", "−")
 

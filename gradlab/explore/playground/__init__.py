@@ -1,4 +1,4 @@
-"""A function to take hold of: `playground` asks for it, `Playground` is what a reader has of it."""
+"""Interactive views of a function: `playground` creates a `Playground`."""
 
 from gradlab.explore.playground.api import playground
 from gradlab.explore.playground.playground import Playground

@@ -1,4 +1,4 @@
-"""Equivalent code: what a reader can run, in the library's own words, to get what the view shows."""
+"""Equivalent code that computes the results of the view with the library's functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradlab.explore.playground.descent import OPTIMIZERS
 from gradlab.explore.playground.function import Kind
 from gradlab.explore.playground.inputs import Call
 
-LONG = 64  # characters of an expression that stands in a heading
+LONG = 64  # characters of an expression in a heading
 
 
 class Code:
@@ -25,16 +25,16 @@ class Code:
     kind : Kind
     call : Call
     called : str
-        What the function is called in code.
+        The name of the function in code.
     definition : str
-        A line that must come first, where the function has no name of its own; else "".
+        A line that must come first if the function has no name; else "".
     """
 
     def __init__(self, kind: Kind, call: Call, called: str, definition: str) -> None:
         self._kind, self._call, self._called, self._definition = kind, call, called, definition
 
     def gradient(self, point: np.ndarray, gradient: np.ndarray | None) -> str:
-        """The value's gradient by backward."""
+        """Return code for the gradient by backward."""
         lines = [*self._begin(point), f"{self._call.text(self._called)}.backward()"]
         names = [name for name, _ in self._call.parameters]
         if gradient is None:
@@ -46,7 +46,7 @@ class Code:
         return "\n".join([*lines, f"{shown}  # {', '.join(_brief(part) for part in parts)}"])
 
     def difference(self, point: np.ndarray, k: int, h: float) -> str:
-        """The central difference by input number k."""
+        """Return code for the central difference with respect to input number k."""
         owners = [(*parameter, j) for parameter in self._call.parameters for j in range(parameter[1] or 1)]
         name, size, j = owners[k]
         ends = []
@@ -62,7 +62,7 @@ class Code:
         return "\n".join([*self._begin(point, False), *unit, f"h = {h!r}", f"({ends[0]} - {ends[1]}) / (2 * h)"])
 
     def descent(self, start: np.ndarray, optimizer: str, lr: float, steps: int, end: np.ndarray | None) -> str:
-        """The steps of an optimizer."""
+        """Return code for the steps of an optimizer."""
         name, options = OPTIMIZERS[optimizer]
         names = ", ".join(n for n, _ in self._call.parameters)
         more = "".join(f", {key}={value!r}" for key, value in options.items())
@@ -98,9 +98,9 @@ def _brief(part: Any) -> str:
     return f"{float(numbers):.4g}" if numbers.ndim == 0 else f"[{', '.join(f'{n:.4g}' for n in numbers)}]"
 
 
-def named(f: Callable[..., Any], call: Call, scopes: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:
-    """What a function is called in code, the definition that code needs first ("" if the name is the caller's), and how a heading
-    shows it: its expression where that is short, else its call."""
+def names_in_code(f: Callable[..., Any], call: Call, scopes: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:
+    """Return the name of a function in code, the definition that the code needs first ("" if the caller has this name), and the
+    heading: the expression of the function if it is short, else its call."""
     own = next(
         (n for scope in scopes for n, v in scope.items() if v is f and type(n) is str and n[:1] != "_" and n.isidentifier()), ""
     )
@@ -114,15 +114,15 @@ def named(f: Callable[..., Any], call: Call, scopes: Sequence[Mapping[str, Any]]
         if own
         else f"{called} = lambda {parameters}: {body}"
         if body
-        else f"# {called}: the function that was given"
+        else f"# {called}: your function"
     )
     heading = body if body and len(body) <= LONG else call.text(called)
     return called, definition, heading
 
 
 def _expression(f: Callable[..., Any]) -> tuple[str, str]:
-    """The parameters and the expression of a lambda, or of a function that only returns one; empty where its source is not to be
-    had, takes several lines, or there are several on its line."""
+    """Return the parameters and the expression of a lambda, or of a function that only returns one; empty if the source is not
+    available, has several lines, or there are several functions on its line."""
     try:
         source = textwrap.dedent(inspect.getsource(f))
     except (OSError, TypeError, IndentationError):
@@ -155,7 +155,7 @@ def _expression(f: Callable[..., Any]) -> tuple[str, str]:
 
 
 def _cut(source: str) -> list[str]:
-    """A lambda among the lines of a longer call, which alone is no Python: from its word on, ever shorter."""
+    """Return candidates for the source of a lambda in a longer call: the line from "lambda" on, shorter and shorter."""
     begin = source.find("lambda")
     if begin < 0:
         return []

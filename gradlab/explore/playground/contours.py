@@ -1,6 +1,6 @@
-"""Contours of a function of two inputs, the others held: a grid of values that becomes finer, levels, and the lines.
+"""Contours of a function of two inputs with the others fixed: a grid of values that is refined, levels, and the lines.
 
-The grid has 2ᵏ + 1 points a side, so that a finer one keeps what the coarser one knows.
+The grid has 2ᵏ + 1 points on each side, so a finer grid contains the points of the coarser one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Grid:
     Attributes
     ----------
     values : ndarray of shape (side + 1, side + 1)
-        Rows go up; NaN where f has no value.
+        Rows from bottom to top; NaN where f has no value.
     finished : bool
     """
 
@@ -39,16 +39,16 @@ class Grid:
 
     @property
     def xs(self) -> np.ndarray:
-        """The places along the first input."""
+        """The coordinates along the first input."""
         return np.linspace(self._across[1].low, self._across[1].high, self.values.shape[1])
 
     @property
     def ys(self) -> np.ndarray:
-        """The places along the second."""
+        """The coordinates along the second input."""
         return np.linspace(self._up[1].low, self._up[1].high, self.values.shape[0])
 
     def refine(self, seconds: float) -> None:
-        """Go on for some time: at least one point is computed, and the coarsest grid in any case unless that takes ten times as
+        """Compute more values for some time: at least one point, and the whole coarsest grid unless that takes ten times as
         long."""
         began = clock.now()
         while not self.finished:
@@ -84,7 +84,7 @@ class Grid:
 
 
 def levels_of(values: np.ndarray) -> list[float]:
-    """Heights to draw contours at: about as much room between any two of them, written in as few digits as tell them apart."""
+    """Return the levels of contours, at about equal distances in the picture and with as few digits as distinguish them."""
     finite = values[np.isfinite(values)]
     if not len(finite) or not finite.max() > finite.min():
         return []
@@ -104,7 +104,7 @@ def levels_of(values: np.ndarray) -> list[float]:
 
 @dataclass(frozen=True)
 class ContourLine:
-    """One contour: where it goes, in units of the inputs."""
+    """One contour line, in units of the inputs."""
 
     level: float
     xs: np.ndarray
@@ -112,7 +112,7 @@ class ContourLine:
 
 
 def contours(xs: np.ndarray, ys: np.ndarray, values: np.ndarray, levels: list[float]) -> list[ContourLine]:
-    """The lines on which values on a grid, rows going up, have the levels; none beside what is not finite."""
+    """Return the contour lines of values on a grid, rows from bottom to top; none next to values that are not finite."""
     lines = []
     for level in levels:
         for chain in _chains(_segments(values, level)):
@@ -122,11 +122,11 @@ def contours(xs: np.ndarray, ys: np.ndarray, values: np.ndarray, levels: list[fl
 
 
 Point = tuple[float, float]
-Edge = tuple[int, int, int]  # of the grid: its row, its column, 0 to the right and 1 upwards
+Edge = tuple[int, int, int]  # of the grid: row, column, and 0 to the right or 1 upwards
 
 
 def _segments(values: np.ndarray, level: float) -> dict[Edge, tuple[Point, list[Edge]]]:
-    """For each edge that the level crosses: where, in (row, column), and the edges it leads to."""
+    """Return for each edge that the level crosses the point, in (row, column), and the adjacent edges."""
     above = values >= level
     finite = np.isfinite(values)
     with np.errstate(all="ignore"):
@@ -134,7 +134,7 @@ def _segments(values: np.ndarray, level: float) -> dict[Edge, tuple[Point, list[
         upward = (level - values[:-1]) / (values[1:] - values[:-1])
     segments: dict[Edge, tuple[Point, list[Edge]]] = {}
 
-    def joined(one: Edge, other: Edge) -> None:
+    def join(one: Edge, other: Edge) -> None:
         for edge, to in ((one, other), (other, one)):
             row, column, way = edge
             share = float((upward if way else right)[row, column])
@@ -147,26 +147,26 @@ def _segments(values: np.ndarray, level: float) -> dict[Edge, tuple[Point, list[
         case = int(corners[row, column])
         bottom, east, top, west = (row, column, 0), (row, column + 1, 1), (row + 1, column, 0), (row, column, 1)
         sides = {1: 0b1001, 2: 0b0011, 4: 0b0110, 8: 0b1100}
-        if case in (5, 10):  # a saddle: by the middle of the cell
+        if case in (5, 10):  # a saddle: decided by the mean of the cell
             middle = values[row : row + 2, column : column + 2].mean() >= level
             if middle == (case == 5):
-                joined(bottom, east)
-                joined(top, west)
+                join(bottom, east)
+                join(top, west)
             else:
-                joined(bottom, west)
-                joined(top, east)
+                join(bottom, west)
+                join(top, east)
             continue
         crossed = 0
         for corner, pair in sides.items():
             if case & corner:
                 crossed ^= pair
         one, other = (edge for k, edge in enumerate((bottom, east, top, west)) if crossed >> k & 1)
-        joined(one, other)
+        join(one, other)
     return segments
 
 
 def _chains(segments: dict[Edge, tuple[Point, list[Edge]]]) -> Iterator[list[Point]]:
-    """The segments joined into lines; a closed one ends where it begins."""
+    """Yield the segments joined to lines. A closed line ends at its first point."""
     left = {edge: list(to) for edge, (_, to) in segments.items()}
     ends = [edge for edge, to in left.items() if len(to) == 1]
     for start in [*ends, *left]:

@@ -1,7 +1,7 @@
-"""A curve: the values of a function along one input, more of them where it bends, jumps or ends.
+"""A curve: the values of a function along one input, with more points where it bends, jumps or ends.
 
-Points are computed coarsely first and then finer, within a time that the caller gives, so that a slow function is drawn at once
-and better later (`refine`). A segment between two points that does not become flatter as it is halved is a jump, and is left out.
+Points are computed on a coarse grid first and then refined within a given time, so a slow function is drawn at once and improved
+later (`refine`). A segment between two points that does not become flatter when it is halved is a jump, and is left out.
 """
 
 from __future__ import annotations
@@ -13,39 +13,39 @@ from gradlab.explore.playground.function import Function
 from gradlab.explore.playground.inputs import Input
 
 COARSE = 16  # segments at first
-REGULAR = 128  # segments of the same length, before they are halved where it matters
+REGULAR = 128  # segments of equal length, before some are halved
 MOST = 700  # points
 ROUNDS = 24  # of halving
-TURN = 0.05  # radians by which a line may turn at a point, on a square picture
+TURN = 0.05  # maximal angle between two segments in radians, in a square picture
 
 
 class Curve:
-    """y = f along one input through a point.
+    """The curve y = f along one input through a point.
 
     Attributes
     ----------
     xs, ys : ndarray
         Sorted by x; NaN where f has no value.
     finished : bool
-        Whether nothing would be gained by more points.
+        True if more points would not improve the curve.
     """
 
     def __init__(self, function: Function, one: Input, k: int, point: np.ndarray) -> None:
         self._function, self._input, self._k, self._point = function, one, k, point.copy()
         self.xs, self.ys = np.empty(0), np.empty(0)
-        self._even = np.empty(0)  # the values at regular places
+        self._even = np.empty(0)  # the values at equal distances
         self._waiting = np.linspace(one.low, one.high, COARSE + 1)
         self._round = 0
         self.finished = False
 
     def refine(self, seconds: float) -> None:
-        """Go on for some time: at least one point is computed."""
+        """Compute more points for some time, at least one."""
         until = clock.now() + seconds
         while not self.finished:
             done = self._compute(self._waiting, until)
             self._waiting = self._waiting[done:]
             if not len(self._waiting):
-                self._waiting = self._wanted()
+                self._waiting = self._next_places()
                 self.finished = not len(self._waiting)
             if clock.now() >= until:
                 break
@@ -61,8 +61,8 @@ class Curve:
         self.ys = np.concatenate([self.ys, values])[order]
         return len(values)
 
-    def _wanted(self) -> np.ndarray:
-        """The places to be computed next."""
+    def _next_places(self) -> np.ndarray:
+        """Return the places to compute next."""
         xs, ys = self.xs, self.ys
         if len(xs) - 1 < REGULAR:
             return 0.5 * (xs[1:] + xs[:-1])
@@ -89,8 +89,8 @@ class Curve:
         return 0.5 * (xs[segments] + xs[segments + 1])
 
     def extent(self) -> tuple[float, float]:
-        """From where to where the values are shown: all, unless the curve goes off at a pole. Then those of regular places
-        count, without the most extreme ones."""
+        """Return the range of values in the picture. It contains all values, unless the curve has a pole. Then it is computed
+        from the values at equal distances, without the most extreme ones."""
         finite = self._even[np.isfinite(self._even)]
         if len(finite) and (self._breaks().any() or not np.isfinite(self.ys).all()):
             low, high = float(finite.min()), float(finite.max())
@@ -100,7 +100,7 @@ class Curve:
         return extent(self.ys[np.isfinite(self.ys)])
 
     def _breaks(self) -> np.ndarray:
-        """Which segments are so short that a difference of values in them is a jump."""
+        """Return a mask of segments that are so short that a difference of values is a jump."""
         finite = self._even[np.isfinite(self._even)]
         apart = float(np.ptp(finite)) if len(finite) else 0.0
         with np.errstate(all="ignore"):
@@ -109,8 +109,8 @@ class Curve:
             )
         return breaks
 
-    def drawn(self) -> tuple[np.ndarray, np.ndarray]:
-        """The line, with a gap where it jumps."""
+    def line(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the line, with gaps at jumps."""
         xs, ys = self.xs, self.ys
         if not len(xs):
             return xs, ys
@@ -119,7 +119,7 @@ class Curve:
 
 
 def extent(finite: np.ndarray) -> tuple[float, float]:
-    """A range for some finite values, with a margin."""
+    """Return a range for some finite values, with a margin."""
     if not len(finite):
         return -1.0, 1.0
     low, high = float(finite.min()), float(finite.max())

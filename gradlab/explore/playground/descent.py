@@ -1,6 +1,6 @@
-"""A path of descent: what an optimizer of the library makes of the inputs, step by step, and how it goes.
+"""A path of descent: the steps of an optimizer of the library on the inputs, and why the path ends.
 
-The function's inputs alone are stepped; the gradient comes from `autograd.grad`, so nothing else has its `.grad` written.
+Only the inputs of the function are optimized. The gradient comes from `autograd.grad`, so no other `.grad` is written.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "NAdam": ("NAdam", {}),
 }
 MOST = 500  # steps
-FAR = 100.0  # ranges away, from where on a path is said to leave
-STILL = 1e-7  # of the range: a step that moves less does not move
-CALM = 3  # such steps after which a path has settled
+FAR = 100.0  # ranges; a path that is further away diverges
+STILL = 1e-7  # of the range; smaller steps count as no movement
+CALM = 3  # consecutive steps without movement after which a path has converged
 
 
 class Descent:
@@ -38,13 +38,13 @@ class Descent:
     Attributes
     ----------
     points : list of ndarray
-        Where the path was, the start first.
+        The points of the path, the start first.
     values, slopes : list of float, list of (ndarray or None)
-        The value and the gradient at all of them but the last, unless it was looked at.
+        The value and the gradient at all points except the last, which is computed on request (`look`).
     ended : str
-        Why it goes no further: "settled", "left", "nan", "flat" (a gradient of exactly 0), "none" (no gradient), "raised"; or "".
+        Why the path ended: "settled", "left", "nan", "flat" (a gradient of exactly 0), "none" (no gradient), "raised"; or "".
     trouble : str
-        What f raised.
+        The error that f raised.
     """
 
     def __init__(self, function: Function, inputs: Sequence[Input], start: np.ndarray, optimizer: str, lr: float) -> None:
@@ -62,11 +62,11 @@ class Descent:
 
     @property
     def steps(self) -> int:
-        """How many there are."""
+        """The number of steps."""
         return len(self.points) - 1
 
     def run(self, steps: int, seconds: float) -> None:
-        """Go on until there are so many steps, or the path ends, or the time is over; one step at least."""
+        """Continue until there are `steps` steps, the path ends, or the time is over. At least one step is made."""
         until = clock.now() + seconds
         while self.steps < min(steps, MOST) and not self.ended:
             self._step()
@@ -74,7 +74,7 @@ class Descent:
                 break
 
     def look(self) -> None:
-        """Compute value and gradient at the last point, if they are not known."""
+        """Compute the value and the gradient at the last point, if they are unknown."""
         if len(self.values) < len(self.points):
             self._measure()
 
@@ -83,7 +83,7 @@ class Descent:
         try:
             with function.kind.recording():
                 output = function.output(self._given)
-                slope = function.swept(output, self._given)
+                slope = function.gradient_of(output, self._given)
         except Exception as error:  # noqa: BLE001  (f is the user's)
             if not self.ended:
                 self.ended, self.trouble = "raised", f"{type(error).__name__}: {error}"
@@ -128,8 +128,8 @@ class Descent:
 
 
 def curvature(function: Function, inputs: Sequence[Input], point: np.ndarray) -> np.ndarray | None:
-    """The matrix of second derivatives, where differences of gradients give the same one at three places, as of a quadratic
-    function. None of any other, of more than three inputs, and where f or a gradient fails."""
+    """Return the matrix of second derivatives of a quadratic function, from differences of gradients at three points. None if
+    they differ, if there are more than three inputs, or if f or a gradient fails."""
     n = len(inputs)
     if n > 3:
         return None

@@ -1,4 +1,4 @@
-"""What a playground says: of the point, of its check, of the path."""
+"""The sentences of a playground: on the point, the check, and the path."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ EXACT = 6  # digits of an input
 
 
 def place(inputs: Sequence[Input], point: np.ndarray, which: Sequence[int] | None = None) -> str:
-    """ "x = 1.6, y = −2"."""
+    """Return "x = 1.6, y = −2"."""
     return ", ".join(f"{inputs[k].name} = {number(float(point[k]), EXACT)}" for k in (which or range(len(inputs))))
 
 
 def value(x: float) -> Span:
-    """A value."""
+    """Return a value as text."""
     return Span(number(x), "value strong")
 
 
 def slope(x: float) -> Span:
-    """A gradient."""
+    """Return a gradient as text."""
     return Span(number(x), "gradient strong")
 
 
 def vector(numbers: Sequence[float] | np.ndarray, digits: int = 4) -> str:
-    """ "(1, −2)"."""
+    """Return "(1, −2)"."""
     return f"({', '.join(number(float(n), digits) for n in numbers)})"
 
 
@@ -44,7 +44,8 @@ def headline(
     gradient: np.ndarray | None,
     ahead: tuple[float, float] | None,
 ) -> Sentence:
-    """The value and the gradient at the point, and what they mean. `ahead`: a step along the only input, and what it adds."""
+    """Return the value and the gradient at the point, and their meaning. `ahead`: a step along the only input, and the change of
+    f."""
     opening = say(code(heading), " ", Span(f"at {place(inputs, point)}: ", "strong"), value(at))
     if gradient is None:
         return say(
@@ -58,8 +59,8 @@ def headline(
         if ahead is None or not math.isfinite(gradient[0]):
             return sentence
         step, added = ahead
-        about = f"{number(step)}·{_bracketed(float(gradient[0]))} = {number(step * float(gradient[0]))}"
-        truth = f", in truth {number(added)}" if math.isfinite(added) else ""
+        about = f"{number(step)}·{_parenthesize(float(gradient[0]))} = {number(step * float(gradient[0]))}"
+        truth = f", exactly {number(added)}" if math.isfinite(added) else ""
         return say(sentence, Span(f" · a step of {number(step)} adds about {about}{truth}", "dim"))
     sentence = say(
         opening, ", gradient ", Span(vector(gradient) if len(gradient) <= 4 else f"of {len(gradient)} numbers", "gradient strong")
@@ -67,15 +68,15 @@ def headline(
     norm = float(np.linalg.norm(gradient))
     if not math.isfinite(norm) or norm == 0:
         return say(sentence, Span(" · flat to first order here", "dim")) if norm == 0 else sentence
-    return say(sentence, Span(f" · uphill along it f grows by {number(norm)} for each unit of way", "dim"))
+    return say(sentence, Span(f" · uphill along it f grows by {number(norm)} per unit of distance", "dim"))
 
 
-def _bracketed(x: float) -> str:
+def _parenthesize(x: float) -> str:
     return f"({number(x)})" if x < 0 else number(x)
 
 
 def verdict(check: Check) -> str:
-    """A check in a word or a few."""
+    """Return the result of a check in a few words."""
     return {
         "agrees": "agrees",
         "differs": "differs",
@@ -87,8 +88,8 @@ def verdict(check: Check) -> str:
     }[check.kind]
 
 
-def checked(inputs: Sequence[Input], checks: Sequence[Check], gradient: np.ndarray | None, kind: Kind) -> str:
-    """The check in sentences: what agrees first, then what does not, each with its step and error."""
+def check_text(inputs: Sequence[Input], checks: Sequence[Check], gradient: np.ndarray | None, kind: Kind) -> str:
+    """Return the check as sentences: inputs that agree first, then the others, each with its step and error."""
     said = []
     agreeing = [check for check in checks if check.kind == "agrees"]
     if agreeing:
@@ -129,32 +130,32 @@ def _doubtful(one: Input, check: Check, g: float | None, kind: Kind) -> str:
                 f"no gradient shows (it is {got})."
             )
         case "edge":
-            return f"No check in {name}: f is not a finite number here or right beside."
+            return f"No check in {name}: f is not a finite number here or next to it."
         case "unclear":
             return (
-                f"The differences in {name} settle nothing: {number(check.slope)} with an error of about "
+                f"The differences in {name} are inconclusive: {number(check.slope)} with an error of about "
                 f"{number(check.error, 2)} for h = {number(check.h, 2)}."
             )
         case "late":
-            return f"The check in {name} is not finished: f takes long."
+            return f"The check in {name} is not finished: f is slow."
         case "differs":
             return (
                 f"Differs in {name}: the central difference is {number(check.slope)} (h = {number(check.h, 2)}, error about "
-                f"{number(check.error, 2)}), {kind.library.name} says {got}. f is smooth here as far as differences "
-                "tell, so some part of it passes on another gradient than its own, or none."
+                f"{number(check.error, 2)}), {kind.library.name} says {got}. f seems to be smooth here, so the rule of some "
+                "operation in it returns a wrong gradient, or none."
             )
     return ""
 
 
 def path(descent: Descent, name: str, lr: float, curvature: np.ndarray | None, gradient: np.ndarray | None) -> str:
-    """How a path goes, in sentences that follow from its numbers; of one without steps, where the first one will go."""
+    """Return sentences on the course of a path. Before the first step, they announce where it goes."""
     inputs, steps = descent.inputs, descent.steps
     law = _law(inputs, curvature, lr, gradient) if OPTIMIZERS[name] == ("SGD", {}) else ""
     if not steps and not descent.ended:
         return f"{_next(descent, name, lr, gradient)} {law}".strip()
-    told = _ending(descent, steps)
-    if steps and not told and (cycle := _swings(descent)):
-        told = cycle
+    ending = _ending(descent, steps)
+    if steps and not ending and (cycle := _swings(descent)):
+        ending = cycle
     begin = (
         f"{count(steps, 'step')} of {name} with lr = {number(lr, EXACT)}" if steps else f"{name} with lr = {number(lr, EXACT)}"
     )
@@ -167,20 +168,20 @@ def path(descent: Descent, name: str, lr: float, curvature: np.ndarray | None, g
         )
         if values[-1] > values[0]:
             begin += ", higher than it began"
-        if steps and not told and len(inputs) <= 3:
+        if steps and not ending and len(inputs) <= 3:
             begin += f", at {place(inputs, descent.points[-1])}"
-    sentence = f"{begin}." if not told else f"{begin}. {told}"
+    sentence = f"{begin}." if not ending else f"{begin}. {ending}"
     return f"{sentence} {law}".strip()
 
 
 def _next(descent: Descent, name: str, lr: float, gradient: np.ndarray | None) -> str:
-    """Where plain descent goes next, with its numbers."""
+    """Return the next step of plain gradient descent, with its numbers."""
     plain = OPTIMIZERS[name] == ("SGD", {}) and len(descent.inputs) <= 2
     if not plain or gradient is None or not np.isfinite(gradient).all():
         return f"No step of {name} with lr = {number(lr, EXACT)} yet."
     rate = number(lr, EXACT)
     parts = [
-        f"{one.name} = {number(float(x), EXACT)} − {rate}·{_bracketed(float(g))} = {number(float(x - lr * g), EXACT)}"
+        f"{one.name} = {number(float(x), EXACT)} − {rate}·{_parenthesize(float(g))} = {number(float(x - lr * g), EXACT)}"
         for one, x, g in zip(descent.inputs, descent.points[0], gradient, strict=True)
     ]
     return f"The first step of {name} goes to {' and '.join(parts)}."
@@ -190,24 +191,24 @@ def _ending(descent: Descent, steps: int) -> str:
     where = place(descent.inputs, descent.points[-1]) if len(descent.inputs) <= 3 else "where it is"
     match descent.ended:
         case "settled":
-            return f"It has settled at {where}: the last steps move it by less than 1e−7 of a range."
+            return f"It has converged to {where}: the last steps move it by less than 1e−7 of a range."
         case "flat":
-            return f"The gradient is exactly 0 at {where}: nothing moves it."
+            return f"The gradient is exactly 0 at {where}, so it does not move."
         case "left":
-            return f"It diverges: after step {steps} it is over {number(FAR)} ranges away from its start."
+            return f"It diverges: after step {steps} it is more than {number(FAR)} ranges away from its start."
         case "nan":
             if np.isfinite(descent.points[-1]).all():
                 return f"At {where} f or its gradient is not a finite number, and the path ends."
             return f"Step {steps} leads to NaN or inf, and the path ends."
         case "none":
-            return "There is no gradient to descend by: no recorded operation leads from the inputs to the result."
+            return "There is no gradient: no recorded operation leads from the inputs to the result."
         case "raised":
             return f"f raised {descent.trouble.partition(chr(10))[0]} at {where}, and the path ends."
     return ""
 
 
 def _swings(descent: Descent) -> str:
-    """Whether the last steps go back and forth between two places."""
+    """Return a sentence if the last steps alternate between two points, else ""."""
     points = descent.points
     if len(points) < 7:
         return ""
@@ -225,7 +226,7 @@ def _swings(descent: Descent) -> str:
 
 
 def _law(inputs: Sequence[Input], curvature: np.ndarray | None, lr: float, gradient: np.ndarray | None) -> str:
-    """What plain descent does to a quadratic function, from its second derivatives."""
+    """Return the convergence rates of plain gradient descent on a quadratic function, from its second derivatives."""
     if curvature is None or gradient is None or not np.isfinite(gradient).all():
         return ""
     values, directions = np.linalg.eigh(curvature)
@@ -240,9 +241,9 @@ def _law(inputs: Sequence[Input], curvature: np.ndarray | None, lr: float, gradi
     ]
     what = "the distance to the lowest point" + (" in " if diagonal else " ")
     bound = 2 / float(values.max())
-    told = (
+    rates = (
         f"f is quadratic (its second derivatives are the same at three places): each step multiplies {what}{' and '.join(parts)}."
     )
     if not abs(directions[:, -1] @ gradient) > 1e-9 * np.linalg.norm(gradient):
-        return told  # a path that begins where the steepest direction has nothing to descend stays there
-    return f"{told} From lr = 2/{number(float(values.max()))} = {number(bound)} on it never settles."
+        return rates  # the path has no component in the steepest direction
+    return f"{rates} It does not converge for lr ≥ 2/{number(float(values.max()))} = {number(bound)}."

@@ -1,8 +1,9 @@
-"""A function of numbers, evaluated in the library and precision that it takes: its value, its gradient, many values at once.
+"""A function of numbers, evaluated in the library and precision that it accepts: its value, its gradient, and many values at
+once.
 
-Nothing is assumed of the function but that it makes a scalar tensor. The library is found by calling it: with gradlab's tensors,
-then with PyTorch's if torch is imported, in float64 and else in float32. Many points go through `vmap` in one call where that
-gives the same numbers as calls one by one (which is checked at a few points); else they are called one by one.
+The only assumption is that the function returns a scalar tensor. The library is found by calling it with gradlab's tensors, then
+with PyTorch's if torch is imported, in float64 or else in float32. Many points are computed in one call by `vmap` if that gives
+the same numbers as single calls, which is checked at a few points. Otherwise each point is one call.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from gradlab.explore.playground.inputs import Call
 from gradlab.func import vmap
 from gradlab.ops.from_data import tensor
 
-CHUNK = 8  # points of the first call of many; the next ones are larger as long as they are quick
+CHUNK = 8  # points of the first batch; the next batches are larger while they are quick
 LARGEST = 8192
-QUICK = 0.02  # seconds of a call after which the next may be larger
+QUICK = 0.02  # seconds of a batch after which the next may be larger
 
 
 class NotScalarError(TypeError):
-    """What a function returned is no scalar tensor of the library that it was called with."""
+    """Raised if a function does not return a scalar tensor of the library with which it was called."""
 
 
 class Kind:
-    """A library and a precision: how tensors are made, recorded and stepped.
+    """A library and a precision: functions to create, record and optimize tensors.
 
     Attributes
     ----------
@@ -48,12 +49,12 @@ class Kind:
 
     @property
     def alias(self) -> str:
-        """What the user's code calls the library."""
+        """The usual alias of the library in code."""
         return self.library.alias
 
     @property
     def eps(self) -> float:
-        """The distance of 1 to the next number."""
+        """The distance from 1 to the next larger number."""
         return float(np.finfo(self.dtype).eps)
 
     @property
@@ -62,54 +63,54 @@ class Kind:
         return gradlab_optim if self._torch is None else self._torch.optim
 
     def tensor(self, numbers: np.ndarray, requires_grad: bool = False) -> Any:
-        """Numbers as a tensor."""
+        """Return numbers as a tensor."""
         if self._torch is None:
             return tensor(numbers, dtype=float64 if self.dtype == "float64" else float32, requires_grad=requires_grad)
         return self._torch.tensor(numbers, dtype=getattr(self._torch, self.dtype), requires_grad=requires_grad)
 
     def recording(self) -> Any:
-        """A context in which gradients are recorded."""
+        """Return a context manager that enables gradients."""
         return enable_grad() if self._torch is None else self._torch.enable_grad()
 
     def plain(self) -> Any:
-        """A context in which they are not."""
+        """Return a context manager that disables gradients."""
         return no_grad() if self._torch is None else self._torch.no_grad()
 
     def vmap(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """f of batches."""
+        """Return f for batches."""
         mapped: Callable[..., Any] = vmap(f) if self._torch is None else self._torch.func.vmap(f)
         return mapped
 
 
 class Function:
-    """A function of some numbers, and how it is computed.
+    """A function of some numbers, with the library that computes it.
 
     Parameters
     ----------
     f : callable
     call : Call
-        Its parameters.
+        The parameters of the function.
     kind : Kind
     """
 
     def __init__(self, f: Callable[..., Any], call: Call, kind: Kind) -> None:
         self._f, self.call, self.kind = f, call, kind
         self._columns = call.columns()
-        self._batches: bool | None = None  # whether many points can go through in one call; None until it was tried
-        self.raised: Exception | None = None  # the last error in one of many points
+        self._batches: bool | None = None  # whether many points can be computed in one call; None until it was tried
+        self.raised: Exception | None = None  # the last error at one of many points
 
     # ------------------------------------------------------------------------------------------ one point
     def tensors(self, point: np.ndarray, requires_grad: bool = False) -> list[Any]:
-        """A tensor for each parameter."""
+        """Return a tensor for each parameter."""
         return [self.kind.tensor(np.array(point[columns]), requires_grad) for columns in self._columns]
 
     def output(self, inputs: Sequence[Any]) -> Any:
-        """What f makes of a tensor for each parameter: a tensor of one element.
+        """Call f with a tensor for each parameter and return its result, a tensor of one element.
 
         Raises
         ------
         NotScalarError
-            If it is something else. And whatever f raises.
+            If f returns anything else. Errors of f are raised, too.
         """
         output = self.call(self._f, inputs)
         if library_of(output) is not self.kind.library:
@@ -117,26 +118,25 @@ class Function:
         if tuple(output.shape) not in ((), (1,), (1, 1)):
             shape = "×".join(map(str, output.shape))
             raise NotScalarError(
-                f"the function returned a tensor of shape {shape}, and a playground shows one number. "
-                "Make one of it: .sum(), .mean()."
+                f"the function returned a tensor of shape {shape}, but a playground shows one number. Reduce it: .sum(), .mean()."
             )
         return output if tuple(output.shape) == () else output.reshape(())
 
     def value(self, point: np.ndarray) -> float:
-        """The value at one point."""
+        """Return the value at one point."""
         with self.kind.plain():
             return self._number(self.output(self.tensors(point)))
 
     def gradient(self, point: np.ndarray) -> tuple[float, np.ndarray | None]:
-        """Value and gradient at one point; None where no gradient was recorded. A number that f does not use has a gradient of 0.
-        Nobody's `.grad` is written."""
+        """Return the value and the gradient at one point; None if no gradient was recorded. The gradient of an unused input is 0.
+        No `.grad` is written."""
         with self.kind.recording():
             inputs = self.tensors(point, True)
             output = self.output(inputs)
-            return self._number(output), self.swept(output, inputs)
+            return self._number(output), self.gradient_of(output, inputs)
 
-    def swept(self, output: Any, inputs: Sequence[Any]) -> np.ndarray | None:
-        """The gradient of an output by the tensors that it was made of, as one row; None where none was recorded."""
+    def gradient_of(self, output: Any, inputs: Sequence[Any]) -> np.ndarray | None:
+        """Return the gradient of an output with respect to its inputs as one row; None if none was recorded."""
         if not output.requires_grad:
             return None
         parts = self.kind.library.grad([output], list(inputs))
@@ -153,8 +153,8 @@ class Function:
 
     # ------------------------------------------------------------------------------------------ many points
     def values(self, points: np.ndarray, until: float | None = None) -> np.ndarray:
-        """The values at many points, (n, inputs): those that were computed until a time of `gradlab.clock`, at least the first;
-        NaN where f raised, and `raised` has the last error."""
+        """Return the values at many points, (n, inputs), that can be computed until a time of `gradlab.clock`, at least the
+        first; NaN where f raised. `raised` is the last error."""
         if self._batches is None:
             self._batches = self._try_batches(points, until)
         values: list[np.ndarray] = []
@@ -174,7 +174,7 @@ class Function:
         for k, point in enumerate(points):
             try:
                 values[k] = self._number(self.output(self.tensors(point)))
-            except Exception as error:  # noqa: BLE001  (f is the user's: it may raise anything, here and not there)
+            except Exception as error:  # noqa: BLE001  (f is the user's: it may raise anything at some points)
                 self.raised = error
         return values
 
@@ -184,7 +184,7 @@ class Function:
         return np.asarray(self.kind.library.array(outputs), float).reshape(len(points))
 
     def _try_batches(self, points: np.ndarray, until: float | None) -> bool | None:
-        """Whether a batch gives what calls one by one give; None if there were too few points to tell, or no time."""
+        """Return True if a batch gives the same values as single calls; None if there were too few points, or no time."""
         some = points[np.unique(np.linspace(0, len(points) - 1, 4).astype(int))]
         if len(some) < 4 or (until is not None and clock.now() > until):
             return None
@@ -192,7 +192,7 @@ class Function:
             singly = self._one_by_one(some)
             try:
                 jointly = self._batch(some)
-            except Exception:  # noqa: BLE001  (what cannot be batched is called one by one)
+            except Exception:  # noqa: BLE001  (a function that does not support batches)
                 return False
         scale = np.nanmax(np.abs(singly), initial=0.0, where=np.isfinite(singly))
         return bool(np.allclose(singly, jointly, rtol=1e3 * self.kind.eps, atol=1e2 * self.kind.eps * scale, equal_nan=True))
@@ -202,30 +202,30 @@ def _not_a_tensor(output: Any, kind: Kind) -> str:
     name, alias = kind.library.name, kind.alias
     if isinstance(output, (tuple, list)):
         kind_of_output = type(output).__name__
-        return f"the function returned a {kind_of_output}, and a playground shows one number: return one tensor of one element."
+        return f"the function returned a {kind_of_output}, but a playground shows one number: return one tensor of one element."
     other = library_of(output)
     if other is not None:
-        return f"the function was called with tensors of {name} and returned one of {other.name}."
+        return f"the function was called with tensors of {name}, but returned one of {other.name}."
     return (
-        f"the function returned {'nothing' if output is None else type(output).__name__}, and should return a tensor of one "
-        "element that it computed from its inputs. (float(), .item(), NumPy and math give numbers without a gradient: take "
-        f"{alias}.sin and the like.)"
+        f"the function returned {'nothing' if output is None else type(output).__name__}, but it must return a tensor of one "
+        "element that it computed from its inputs. (float(), .item(), NumPy and math return numbers without a gradient: use "
+        f"{alias}.sin and similar functions.)"
     )
 
 
 def find_kind(f: Callable[..., Any], call: Call, points: Sequence[np.ndarray], library: str | None = None) -> Function:
-    """`f` in the first library and precision in which it gives a scalar at one of `points`.
+    """Return `f` with the first library and precision in which it returns a scalar at one of `points`.
 
     Raises
     ------
     ValueError
-        If there is no such library, or torch is not imported.
+        If the library is unknown, or torch is not imported.
     NotScalarError
-        If f gives no scalar tensor.
+        If f does not return a scalar tensor.
     RuntimeError
-        If f raises wherever it is tried; the error is its cause.
+        If f raises at every point; the error is the cause.
     """
-    told: dict[str, Exception] = {}
+    errors: dict[str, Exception] = {}
     for one in _candidates(library):
         for dtype in ("float64", "float32"):
             function = Function(f, call, Kind(one, dtype))
@@ -234,18 +234,18 @@ def find_kind(f: Callable[..., Any], call: Call, points: Sequence[np.ndarray], l
                     with function.kind.recording():
                         function.output(function.tensors(point, True))
                 except NotScalarError as error:
-                    told.setdefault(one.name, error)
+                    errors.setdefault(one.name, error)
                     break
                 except Exception as error:  # noqa: BLE001  (f is the user's)
-                    told.setdefault(one.name, error)
+                    errors.setdefault(one.name, error)
                 else:
                     return function
-    shape = next((error for error in told.values() if isinstance(error, NotScalarError)), None)
+    shape = next((error for error in errors.values() if isinstance(error, NotScalarError)), None)
     if shape is not None:
         raise NotScalarError(f"playground: {shape}") from None
-    parts = [f"with tensors of {name} it raised {type(error).__name__}: {_first_line(error)}" for name, error in told.items()]
-    hint = "" if "torch" in told or library else " (torch's tensors are tried once torch is imported.)"
-    raise RuntimeError(f"playground: the function cannot be called. {'; '.join(parts)}{hint}") from next(iter(told.values()))
+    parts = [f"with tensors of {name} it raised {type(error).__name__}: {_first_line(error)}" for name, error in errors.items()]
+    hint = "" if "torch" in errors or library else " (torch's tensors are tried once torch is imported.)"
+    raise RuntimeError(f"playground: the function cannot be called. {'; '.join(parts)}{hint}") from next(iter(errors.values()))
 
 
 def _candidates(library: str | None) -> list[Library]:
@@ -260,7 +260,7 @@ def _candidates(library: str | None) -> list[Library]:
     candidates = [one for one in there if one.name == name]
     if not candidates:
         names = " or ".join(repr(one.name) for one in there)
-        raise ValueError(f"playground: library={name!r} is none that is imported here: say {names}.")
+        raise ValueError(f"playground: library={name!r} is not imported; the libraries are {names}.")
     return candidates
 
 

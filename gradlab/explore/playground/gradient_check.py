@@ -1,8 +1,8 @@
-"""The gradient held against finite differences: a central difference for each input, its error, and what it says of the place.
+"""Compare the gradient with finite differences: a central difference for each input, its error, and the smoothness of f.
 
-Three steps h are tried, and the one with the least error is told. The error is what halving the step changes, and what rounding
-leaves of a difference of two values. Slopes to the left and to the right that stay apart as the step shrinks are a kink; values
-that stay apart are a jump.
+Three steps h are tried, and the one with the smallest error is used. The error is estimated from the change when the step is
+halved and from the rounding error of the difference. If the slopes to the left and to the right remain different as the step
+decreases, f has a kink; if the values remain different, it has a jump.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from gradlab.explore.playground.function import Function
 from gradlab.explore.playground.inputs import Input
 
 LADDER = 1.0, 1e-2, 1e-4  # the steps that are tried, in units of the first
-PARTS = 1.0, 0.5, 0.25  # of each step, to see what becomes of a difference as it shrinks
-CLEAR = 1e-6  # of a slope: what rounding may make of it
+PARTS = 1.0, 0.5, 0.25  # of each step, to compare the differences as it decreases
+CLEAR = 1e-6  # maximal rounding error, relative to the slope
 
 
 @dataclass(frozen=True)
 class Check:
-    """What differences say of one input at one point.
+    """The result of finite differences for one input at one point.
 
     Attributes
     ----------
     kind : str
-        "agrees"; "differs"; "kink" (the slopes to the left and right are `left` and `right`); "jump" (`left` is how far the value
-        jumps); "edge" (f is finite on one side alone, or nowhere near); "unclear" (the differences say nothing certain); "late"
-        (not all values are computed yet).
+        "agrees"; "differs"; "kink" (the slopes to the left and right are `left` and `right`); "jump" (`left` is the height of the
+        jump); "edge" (f is finite only on one side, or not at all); "unclear" (the differences are inconclusive); "late" (not all
+        values have been computed).
     slope, error, h : float
         The central difference, its error and its step.
     """
@@ -45,7 +45,7 @@ class Check:
 
 
 class GradientCheck:
-    """The check at one point. `refine` computes values for a limited time, `checks` says what follows from those that are there.
+    """The check at one point. `refine` computes values for a limited time, `checks` returns the results so far.
 
     Parameters
     ----------
@@ -68,19 +68,19 @@ class GradientCheck:
         self._values = np.empty(0)  # at the first of the points
 
     @property
-    def finished(self) -> bool:
-        """Whether all values are computed."""
+    def is_finished(self) -> bool:
+        """True if all values have been computed."""
         return len(self._values) == len(self._points)
 
     def refine(self, seconds: float) -> None:
-        """Compute more values: at least one, and others until the seconds are over."""
-        if not self.finished:
+        """Compute more values for some time, at least one."""
+        if not self.is_finished:
             more = self.function.values(self._points[len(self._values) :], clock.now() + seconds)
             self._values = np.concatenate([self._values, more])
 
     def checks(self, gradient: np.ndarray | None, spread: float = 0.0) -> list[Check]:
-        """A `Check` for each input; without a gradient it is held against 0. `spread`: how far apart the function's values are in
-        the picture, against which a slope can be nothing to speak of."""
+        """Return a `Check` for each input. Without a gradient, the difference is compared with 0. `spread` is the range of values
+        in the picture, compared with which a slope may be negligible."""
         checks: list[Check] = []
         at = 1
         for k, (one, hs) in enumerate(zip(self.inputs, self._steps, strict=True)):
@@ -91,12 +91,13 @@ class GradientCheck:
                 continue
             here, x, eps = float(self._values[0]), abs(float(self.point[k])), self.function.kind.eps
             differences = _Differences(here, ahead, behind, hs, x, eps, spread / one.width)
-            checks.append(differences.judged(0.0 if gradient is None else float(gradient[k])))
+            checks.append(differences.check(0.0 if gradient is None else float(gradient[k])))
         return checks
 
 
 def _steps(one: Input, x: float, eps: float) -> np.ndarray:
-    """The steps of one input, the largest first, each with its half and quarter; none that rounding of x would swallow."""
+    """Return the steps of one input, the largest first, each with its half and quarter. They are larger than rounding errors of
+    x."""
     first = max(eps ** (1 / 3) * one.width / 6, abs(x) * eps ** (2 / 3))
     first = 10.0 ** round(math.log10(first))
     ladder = [first * part for part in LADDER if first * part > abs(x) * eps**0.75] or [first]
@@ -104,7 +105,7 @@ def _steps(one: Input, x: float, eps: float) -> np.ndarray:
 
 
 class _Differences:
-    """Values around a point: `ahead` and `behind` it by the steps `hs`. `unit`: a slope that is neither steep nor flat here."""
+    """Values around a point, `ahead` and `behind` by the steps `hs`. `unit` is a typical slope in the picture."""
 
     def __init__(
         self, here: float, ahead: np.ndarray, behind: np.ndarray, hs: np.ndarray, x: float, eps: float, unit: float
@@ -117,16 +118,16 @@ class _Differences:
         with np.errstate(over="ignore", invalid="ignore"):
             self.right, self.left = (ahead - here) / hs, (here - behind) / hs
             self.central = (ahead - behind) / (2 * hs)
-            self.shaken = self.noise / hs + 2 * eps * np.abs(self.central) * x / hs  # a central difference by rounding
+            self.shaken = self.noise / hs + 2 * eps * np.abs(self.central) * x / hs  # the rounding error of a central difference
 
-    def judged(self, g: float) -> Check:
-        """What they say of a gradient g."""
+    def check(self, g: float) -> Check:
+        """Compare the differences with a gradient g."""
         if not self.finite:
             return Check("edge")
         starts = range(0, len(self.hs), len(PARTS))
         sizes = np.maximum(np.maximum(np.abs(self.right), np.abs(self.left)), self.unit)
         clear = [s for s in starts if self.shaken[s] <= CLEAR * sizes[s]]
-        s = clear[-1] if clear else min(starts, key=self._error)  # the smallest that rounding leaves alone
+        s = clear[-1] if clear else min(starts, key=self._error)  # the smallest step without much rounding error
         if (broken := self._broken(s)) is not None:
             return broken
         slope, error, h = float(self.central[s]), self._error(s), float(self.hs[s])
@@ -146,7 +147,7 @@ class _Differences:
         return float(max(abs(self.central[s] - self.central[s + 1]) * 4 / 3, self.shaken[s]))
 
     def _broken(self, s: int) -> Check | None:
-        """The jump or kink within a step."""
+        """Return the jump or kink within a step, or None."""
         ahead, behind, right, left = self.ahead, self.behind, self.right, self.left
         slope, error, h, last = float(self.central[s]), self._error(s), float(self.hs[s]), s + len(PARTS) - 1
         sides = [max(abs(ahead[k] - self.here), abs(self.here - behind[k])) for k in (s, last)]

@@ -1,8 +1,8 @@
-"""The picture as plain data: two axes, and what is drawn on them, in the units of the axes.
+"""The picture as plain data: two axes, and marks in the units of the axes.
 
-A mark is a dict with its "kind": "line" and "points" (`xs`, `ys`), "text", "band", "boxes", "arrow"; "look" says how it is drawn.
-`painting` draws them. The "ground" (a curve, contours) stays while the point moves, the "front" (the point, the tangent or the
-arrow, the path) does not.
+A mark is a dict with its "kind": "line" and "points" (`xs`, `ys`), "text", "band", "boxes", "arrow", and its "look". `painting`
+draws the marks. The "ground" (a curve, contours) stays while the point moves, the "front" (the point, the tangent or the arrow,
+the path) changes.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from gradlab.explore.playground.descent import Descent
 from gradlab.explore.playground.inputs import Input
 
 ARROW = 54  # px
-ROOM = 0.17  # of the picture between two labels of contours
-EQUAL = 2.6  # how many times as long as the other a range may be and still have the same scale
-DOTS = 60  # of a path, beyond which they are small
+ROOM = 0.17  # distance between two labels of contours, as a share of the picture
+EQUAL = 2.6  # maximal ratio of two ranges that have the same scale
+DOTS = 60  # of a path; more are drawn small
 
 Mark = dict[str, Any]
 Picture = dict[str, Any]
 
 
 def spread(ground: Curve | Grid) -> float:
-    """How far apart the values in the picture are."""
+    """Return the length of the range of values in the picture."""
     ys = ground.ys if isinstance(ground, Curve) else ground.values
     low, high = extent(ys[np.isfinite(ys)])
     return high - low
@@ -45,7 +45,7 @@ def curve(
     path: Descent,
     ahead: tuple[float, float] | None,
 ) -> Picture:
-    """y = f(x), without its ground: the tangent at the point, what one step along it adds, and the path."""
+    """Return the front of the curve y = f(x): the tangent at the point, the change along one step, and the path."""
     one, x = inputs[k], float(point[k])
     low, high = ground.extent()
     front: list[Mark] = []
@@ -101,19 +101,19 @@ def curve(
     }
 
 
-def grounded(ground: Curve | Grid, inputs: Sequence[Input], axes: Sequence[int]) -> Picture:
-    """What stays in a picture while the point moves: the marks of its "ground", and the "values" that it shows, of contours with
-    the "side" of their grid, of a curve with its "xs"."""
+def ground_marks(ground: Curve | Grid, inputs: Sequence[Input], axes: Sequence[int]) -> Picture:
+    """Return the part of a picture that stays while the point moves: the marks of the "ground" and the "values", with the "side"
+    of the grid for contours, or the "xs" for a curve."""
     if isinstance(ground, Grid):
         a, b = inputs[axes[0]], inputs[axes[1]]
         return {"ground": _contour_marks(ground, a, b), "values": ground.values.reshape(-1), "side": ground.values.shape[1]}
-    xs, ys = ground.drawn()
+    xs, ys = ground.line()
     bands = [{"kind": "band", "low": a, "high": b} for a, b in _holes(ground)]
     return {"ground": [*bands, {"kind": "line", "xs": xs, "ys": ys, "look": "forward"}], "values": ys, "xs": xs}
 
 
 def _equal(a: Input, b: Input) -> bool:
-    """Whether two axes have the same scale."""
+    """Return True if two axes have the same scale."""
     return max(a.width, b.width) <= EQUAL * min(a.width, b.width)
 
 
@@ -129,7 +129,7 @@ def _radius(path: Descent) -> float:
 
 
 def _holes(ground: Curve) -> list[tuple[float, float]]:
-    """Where f has no finite value, as ranges of x that are longer than a point."""
+    """Return ranges of x, longer than a point, where f has no finite value."""
     bad = ~np.isfinite(ground.ys)
     holes, k = [], 0
     while k < len(bad):
@@ -145,14 +145,14 @@ def _holes(ground: Curve) -> list[tuple[float, float]]:
 
 
 def scales_text(picture: Picture) -> str:
-    """Why an arrow may look wrong; "" if it does not."""
+    """Return a note if the arrow may look wrong, else ""."""
     if picture["equal"] or not any(mark["kind"] == "arrow" for mark in picture["front"]):
         return ""
     return "The axes have different scales, so the gradient's arrow need not cross the contours at right angles."
 
 
 def holes_text(ground: Curve | Grid, raised: Exception | None) -> str:
-    """Where f has no finite value in the picture, in a sentence; "" if it has one everywhere."""
+    """Return a sentence on where f has no finite value in the picture; "" if it is finite everywhere."""
     values = ground.ys if isinstance(ground, Curve) else ground.values
     bad = ~np.isfinite(values)
     if not bad.any():
@@ -174,7 +174,7 @@ def holes_text(ground: Curve | Grid, raised: Exception | None) -> str:
 def map_(
     inputs: Sequence[Input], axes: tuple[int, int], point: np.ndarray, gradient: np.ndarray | None, path: Descent
 ) -> Picture:
-    """Contours of f over two inputs, without them: the gradient's arrow at the point, and the path."""
+    """Return the front of the contours of f over two inputs: the gradient as an arrow at the point, and the path."""
     a, b = inputs[axes[0]], inputs[axes[1]]
     here = [float(point[axes[0]]), float(point[axes[1]])]
     front: list[Mark] = []
@@ -238,7 +238,8 @@ def _contour_marks(ground: Grid, a: Input, b: Input) -> list[Mark]:
 def _label_place(
     lines: Sequence[tuple[np.ndarray, np.ndarray]], placed: Sequence[tuple[float, float]]
 ) -> tuple[float, float] | None:
-    """The place on some lines, as shares of the picture, that is farthest from other labels; lower right if there are none."""
+    """Return the point on some lines, as shares of the picture, that is farthest from other labels; the lower right without
+    any."""
     best, most = None, ROOM
     for xs, ys in lines:
         if max(np.ptp(xs), np.ptp(ys)) < 0.08:
@@ -247,21 +248,21 @@ def _label_place(
             if not (0.05 <= x <= 0.95 and 0.05 <= y <= 0.95):
                 continue
             room = min((math.hypot(x - u, y - v) for u, v in placed), default=0.5)
-            room = min(room, 0.3) + 0.1 * (x - y)  # much room is enough; then the lower right
+            room = min(room, 0.3) + 0.1 * (x - y)  # with enough room, the lower right is preferred
             if room > most:
                 best, most = (x, y), room
     return best
 
 
 def _empty_boxes(ground: Grid) -> list[list[float]]:
-    """Rectangles around what has no finite value."""
+    """Return rectangles around values that are not finite."""
     bad = ~np.isfinite(ground.values)
     if not bad.any():
         return []
     xs, ys = ground.xs, ground.ys
     dx, dy = xs[1] - xs[0], ys[1] - ys[0]
     boxes: list[list[float]] = []
-    open_: dict[tuple[int, int], list[float]] = {}  # boxes that reach the row before, by their columns
+    open_: dict[tuple[int, int], list[float]] = {}  # boxes that include the previous row, by columns
     for row, flags in enumerate(bad):
         edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]]))).tolist()
         top = float(min(ys[row] + dy / 2, ys[-1]))

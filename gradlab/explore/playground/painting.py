@@ -1,4 +1,4 @@
-"""Marks drawn: as SVG for static pictures and for live views, and on matplotlib axes."""
+"""Draw marks: as SVG for static pictures and live views, and on matplotlib axes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from gradlab.explore.playground.marks import Mark, Picture
 from gradlab.explore.theme import hex_of
 
 COLOURS = {"forward": VALUE, "backward": GRADIENT, "contour": VALUE}
-CUT = "line", "band", "boxes"  # at the frame
+CUT = "line", "band", "boxes"  # kinds of marks that are clipped at the frame
 HALO = f'font-size="{SIZE}" stroke="{PAPER}" stroke-width="4" paint-order="stroke"'
 
 
 class Painter:
-    """A picture as SVG in two groups: the "ground", which stays while the point moves, and the "front", which does not.
+    """A picture as SVG in two groups: the "ground", which stays while the point moves, and the "front".
 
     Parameters
     ----------
     picture : dict
     width : float
-        The most px that it takes.
+        The maximal width in pixels.
     """
 
     def __init__(self, picture: Picture, width: float) -> None:
@@ -44,28 +44,28 @@ class Painter:
         self._width, self._height = left + w + 12, top + h + below
 
     def drawing(self, text: str) -> Drawing:
-        """The whole picture."""
+        """Return the whole picture."""
         return Drawing(f"{self._ground()}\n{self.front()}", self._width, self._height, text, self._picture["said"])
 
     def ground(self) -> str:
-        """The ground as an `<svg>` for a view, which puts the front in it. Its attributes data-frame (left, top, width, height in
-        px), data-x and data-y (from, to) describe the axes."""
+        """Return the ground as an `<svg>` for a view, which adds the front. Its attributes data-frame (left, top, width, height
+        in px), data-x and data-y (from, to) describe the axes."""
         drawing = Drawing(self._ground(), self._width, self._height, "", self._picture["said"])
         return drawing.inline(**self._axes.attributes())
 
     def front(self) -> str:
-        """The front as a `<g>`."""
-        return f'<g class="gl-front">{self._drawn(self._picture["front"])}</g>'
+        """Return the front as a `<g>`."""
+        return f'<g class="gl-front">{self._draw(self._picture["front"])}</g>'
 
     def _ground(self) -> str:
         left, top, w, h = self._axes.frame
         ruled = self._axes.ruled(ticks(*self._axes.x, max(2, int(w // 78))), self._y_ticks, self._width)
         names = ((self._picture["x"]["label"], left + w, top + h + 29, "end"), (self._picture["y"]["label"], 2, 11, "start"))
         texts = "".join(self._text(text, x, y, anchor, DIM, ' font-weight="600"') for text, x, y, anchor in names)
-        return f'<g class="gl-ground" font-size="{SIZE}">{ruled}{texts}{self._drawn(self._picture["ground"])}</g>'
+        return f'<g class="gl-ground" font-size="{SIZE}">{ruled}{texts}{self._draw(self._picture["ground"])}</g>'
 
-    def _drawn(self, marks: Sequence[Mark]) -> str:
-        """Marks, what is cut at the frame below the others, and texts on top."""
+    def _draw(self, marks: Sequence[Mark]) -> str:
+        """Draw marks: clipped ones below the others, and texts on top."""
         texts = "".join(self._mark(mark) for mark in marks if mark["kind"] == "text")
         cut = "".join(self._mark(mark) for mark in marks if mark["kind"] in CUT)
         if cut:
@@ -76,7 +76,7 @@ class Painter:
         return cut + free + (f"<g {HALO}>{texts}</g>" if texts else "")
 
     def _text(self, text: str, x: float, y: float, anchor: str, fill: str, more: str = "") -> str:
-        """A text that is whole between the left and the right."""
+        """Draw a text that is completely inside the picture."""
         long = text_width(text, SIZE)
         before = {"start": 0.0, "middle": long / 2, "end": long}[anchor]
         x = min(max(x, before + 1), max(before + 1, self._width - 1 - (long - before)))
@@ -117,10 +117,10 @@ class Painter:
                 x, y = self._axes.across(mark["x"]) + mark.get("dx", 0), self._axes.down(mark["y"]) + mark.get("dy", 0)
                 y = min(max(y, 10), self._height - 3)
                 return self._text(mark["text"], x, y, mark.get("end", "start"), colour)
-        raise ValueError(f"no mark is of the kind {mark['kind']!r}")
+        raise ValueError(f"unknown kind of mark {mark['kind']!r}")
 
     def _nowhere(self, boxes: Iterable[Sequence[float]]) -> str:
-        """Rectangles where f has no finite value, each as x, y, width, height in units of the axes."""
+        """Draw rectangles where f has no finite value, each as x, y, width, height in units of the axes."""
         corners = (
             (self._axes.across(x), self._axes.down(y + high), self._axes.across(x + wide), self._axes.down(y))
             for x, y, wide, high in boxes
@@ -165,7 +165,7 @@ def _finite(x: Any, y: Any) -> bool:
 
 
 def plot(picture: Picture, title: str, ax: Any = None) -> Any:
-    """The picture on matplotlib axes."""
+    """Draw the picture on matplotlib axes."""
     import matplotlib.pyplot as plt
     from matplotlib.patheffects import withStroke
 
@@ -223,5 +223,5 @@ def plot(picture: Picture, title: str, ax: Any = None) -> Any:
 
 
 def _plain(text: str) -> str:
-    """A text that matplotlib takes for no formula."""
+    """Escape a text so that matplotlib does not read it as a formula."""
     return clean(text).replace("$", r"\$")

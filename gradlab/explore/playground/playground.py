@@ -1,4 +1,4 @@
-"""A playground as a reader has it: in a notebook, on a page, on matplotlib axes, live."""
+"""The result of `playground`: a live view, and a static picture for notebooks, pages and matplotlib."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from gradlab.explore.playground.painting import Painter, plot
 from gradlab.explore.playground.view_model import PlaygroundViewModel
 from gradlab.explore.views import opened
 
-WIDTH = 500  # px of a static picture, at most
-FRAMES = 161, 441  # that a saved page has, of one input and of two
-WAIT = 1.0  # seconds that a picture on its own may compute
+WIDTH = 500  # maximal width of a static picture in pixels
+FRAMES = 161, 441  # of a saved page with one and with two inputs
+WAIT = 1.0  # seconds to compute a static picture
 BAR = "border-left:2px solid #8886;padding-left:10px;margin:8px 0"
 HEADS = "input", "gradient", "by differences", ""
 
 
 class Playground(Pictured):
-    """A function with a point, its gradient there, and a path of descent. Made by `gradlab.playground`.
+    """A function with a point, its gradient there, and a path of descent. Returned by `gradlab.playground`.
 
-    Displayed in a notebook it is live (where widgets are), and has a static picture that stays when the notebook is saved.
+    In a notebook with widgets it is displayed as a live view, with a static picture that is saved with the notebook.
 
     Attributes
     ----------
     value : float
-        f at the point; NaN where f raises.
+        f at the point; NaN if f raises.
     gradient : ndarray or None
-        The gradient there, one number for each input; None where none was recorded.
+        The gradient there, one number for each input; None if none was recorded.
     point : ndarray
     path : ndarray
-        The points of the descent, (steps + 1, inputs), the start first.
+        The points of the descent, shape (steps + 1, inputs), the start first.
     """
 
     def __init__(self, lab: PlaygroundViewModel) -> None:
@@ -45,15 +45,15 @@ class Playground(Pictured):
     # ------------------------------------------------------------------------------------------ numbers
     @property
     def point(self) -> np.ndarray:
-        """Where it is looked at, one number for each input."""
+        """The current point, one number for each input."""
         return self._lab.point.copy()
 
     @property
     def value(self) -> float:
-        """f at the point."""
+        """The value of f at the point; NaN if f raises."""
         try:
             return self._lab.function.value(self._lab.point)
-        except Exception:  # noqa: BLE001  (f is the user's; the sentence says what it raised)
+        except Exception:  # noqa: BLE001  (f is the user's; the sentence has the error)
             return math.nan
 
     @property
@@ -68,28 +68,28 @@ class Playground(Pictured):
     def path(self) -> np.ndarray:
         """The points of the descent, the start first."""
         self._lab.finish(WAIT)
-        return np.array(self._lab.walked().points)
+        return np.array(self._lab.path().points)
 
     @property
     def sentence(self) -> str:
-        """What is to be seen, in words: the value, the gradient, the check, the path."""
+        """The value, the gradient, the check and the path as text."""
         frame = self._frame()
         parts = [
             to_text(Span(*span) for span in frame["head"]),
             frame["checked"],
             frame["holes"],
-            _told(frame),
+            _path_text(frame),
         ]
         return "\n".join(part for part in parts if part)
 
     @property
     def code(self) -> str:
-        """Code that computes the same by hand: the gradient, the difference, the descent."""
+        """Code that computes the gradient, the difference and the descent."""
         frame = self._frame()
         return "\n\n".join([frame["code"], frame["differenceCode"], *([frame["descentCode"]] if frame["steps"] else [])])
 
     def _frame(self) -> dict[str, Any]:
-        """All that is shown, with its picture whole."""
+        """Return the frame with the whole picture."""
         self._lab.finish(WAIT)
         return self._lab.whole_frame(WAIT)
 
@@ -98,12 +98,12 @@ class Playground(Pictured):
         return f"<playground of {self._lab.heading}>"
 
     def drawing(self) -> Drawing:
-        """The static picture."""
+        """Return the static picture."""
         frame = self._frame()
         return Painter(frame["picture"], WIDTH).drawing(self.text(frame))
 
     def text(self, frame: dict[str, Any] | None = None) -> str:
-        """The same for a terminal."""
+        """Return the static view for a terminal."""
         frame = frame or self._frame()
         rows = [list(HEADS), *frame["rows"]]
         widths = [max(len(row[k]) for row in rows) for k in range(len(HEADS))]
@@ -119,13 +119,13 @@ class Playground(Pictured):
             "\n".join(table) if frame["rows"] else "",
             frame["checked"],
             frame["holes"],
-            _told(frame),
+            _path_text(frame),
             frame["code"],
         ]
         return "\n\n".join(part for part in parts if part)
 
     def html(self) -> str:
-        """The static view: a sentence, the picture, the table of the check, the code."""
+        """Return the static view: a sentence, the picture, the table of the check, the code."""
         frame = self._frame()
         picture = Painter(frame["picture"], WIDTH).drawing("")
         head = to_html(Span(*span) for span in frame["head"])
@@ -149,7 +149,7 @@ class Playground(Pictured):
         said = "".join(
             f'<p style="{small};{style("dim")}">{escape_html(text)}</p>' for text in (frame["checked"], frame["holes"]) if text
         )
-        told = f'<p style="{small}">{escape_html(_told(frame))}</p>' if _told(frame) else ""
+        course = f'<p style="{small}">{escape_html(_path_text(frame))}</p>' if _path_text(frame) else ""
         codes = [frame["code"], *([frame["descentCode"]] if frame["steps"] else [])]
         box = f"{style('code')};display:block;white-space:pre;overflow-x:auto;font-size:12px;{BAR}"
         code = "".join(f'<code style="{box}">{escape_html(text)}</code>' for text in codes)
@@ -162,11 +162,11 @@ class Playground(Pictured):
             f'<div {NO_MATH} style="font-size:13px;line-height:1.5"><div style="padding:4px 0 8px">{head}</div>'
             '<div style="display:flex;flex-wrap:wrap;gap:8px 28px;align-items:flex-start">'
             f'<div style="min-width:0;max-width:100%">{picture.html()}</div>'
-            f'<div style="flex:1;min-width:280px;max-width:100%">{table}{said}{told}{code}</div></div></div>'
+            f'<div style="flex:1;min-width:280px;max-width:100%">{table}{said}{course}{code}</div></div></div>'
         )
 
     def bundle(self) -> dict[str, str]:
-        """What a notebook is given, by MIME type."""
+        """Return the output for a notebook, by MIME type."""
         drawing = self.drawing()
         data = {"text/html": self.html(), "text/plain": drawing.text}
         if (picture := drawing.bitmap(100_000)) is not None:
@@ -177,35 +177,35 @@ class Playground(Pictured):
         return self.bundle()
 
     def _ipython_display_(self) -> None:
-        """Live where a notebook has widgets, else the static view."""
+        """Display the live view if the notebook has widgets, else the static view."""
         opened("shown playground", self)
 
     def widget(self) -> Any:
-        """The live view. It is the same one each time."""
+        """Return the live view. Each call returns the same one."""
         if self._widget is None:
             self._widget = opened("playground", self)
         return self._widget
 
     @property
     def lab(self) -> PlaygroundViewModel:
-        """The model that views draw."""
+        """The model of the views."""
         return self._lab
 
     def plot(self, ax: Any = None) -> Any:
-        """The picture on matplotlib axes, which are returned: on `ax`, else on new ones."""
+        """Draw the picture on matplotlib axes, `ax` or new ones, and return them."""
         frame = self._frame()
         return plot(frame["picture"], to_text(Span(*span) for span in frame["head"]).partition(" · ")[0], ax)
 
     def save(self, path: str | Path) -> Path:
-        """Write a file: a page (.html) whose sliders work without a kernel, or a picture (.svg, .png, .pdf).
+        """Save a page (.html) whose sliders work without a kernel, or a picture (.svg, .png, .pdf).
 
-        A page of up to two inputs has the function at some hundred places of its sliders, and the path from the present point; of
-        more inputs it is the static view. It says what it contains, and asks no host for anything.
+        For one or two inputs, a page has the function at some hundred positions of its sliders, and the path from the current
+        point; for more inputs, it is the static view. It states its contents and makes no network requests.
 
         Raises
         ------
         ValueError
-            For another kind of file.
+            If the path has another suffix.
         RuntimeError
             If the package that makes a .png (resvg_py) or a .pdf (typst) is not installed.
         """
@@ -216,18 +216,18 @@ class Playground(Pictured):
         elif path.suffix in PICTURES:
             self.drawing().save(path)
         else:
-            raise ValueError(f"save({str(path)!r}): a playground is saved as .html, .svg, .png or .pdf.")
+            raise ValueError(f"save({str(path)!r}): the suffix must be .html, .svg, .png or .pdf.")
         return path
 
     def record(self) -> Any:
-        """What a page without a kernel needs: plain data for JSON."""
+        """Return the plain data of a page without a kernel."""
         self._lab.finish(WAIT)
         places, frames, rest = self._lab.records(FRAMES[len(self._lab.inputs) - 1])
         return plain({"about": {**self._lab.about(), "recorded": True}, "places": places, "frames": frames, **rest})
 
 
 def plain(data: Any) -> Any:
-    """Arrays as lists, numbers that are not finite as None, with as many digits as a picture needs."""
+    """Convert arrays to lists, and numbers that are not finite to None, with as many digits as a picture needs."""
     if isinstance(data, dict):
         return {key: plain(value) for key, value in data.items()}
     if isinstance(data, np.ndarray):
@@ -239,6 +239,6 @@ def plain(data: Any) -> Any:
     return float(f"{data:.7g}") if math.isfinite(data) else None
 
 
-def _told(frame: dict[str, Any]) -> str:
-    """How the path goes, if there is one, or why there is none."""
+def _path_text(frame: dict[str, Any]) -> str:
+    """Return the sentences on the path, if there is one or it ended."""
     return str(frame["told"]) if frame["steps"] or frame["ended"] else ""

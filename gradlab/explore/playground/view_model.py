@@ -1,11 +1,11 @@
-"""What a playground shows, and what changes it: the model of its live view and of its pictures, without a front end.
+"""The model of a playground's live view and pictures, without a front end.
 
-A `PlaygroundViewModel` is asked for something ("move", "step", "rate", …) and answers with a frame: sentences, a table, code, and
-a picture: as SVG for views (`answer`, `records`), as plain data (`marks`) elsewhere. It is called from one thread at a time,
-whichever that is: a lock sees to it. An answer computes for a fraction of a second; where that was not enough the frame says so
-("more", "running") and whoever draws asks again.
+A `PlaygroundViewModel` answers requests ("move", "step", "rate", …) with a frame: sentences, a table, code, and a picture, as SVG
+for views (`answer`, `records`) or as plain data (`marks`). A lock ensures that only one thread at a time uses it. An answer
+computes for a fraction of a second. If that is not enough, the frame has "more" or "running" set, and the view sends another
+request.
 
-The point that the sliders move is also where a path of descent starts, so a path can be dragged by its start.
+The point that the sliders move is also the start of the path of descent, so a path can be dragged by its start.
 """
 
 from __future__ import annotations
@@ -26,20 +26,23 @@ from gradlab.explore.playground.curve import Curve
 from gradlab.explore.playground.descent import MOST, OPTIMIZERS, Descent, curvature
 from gradlab.explore.playground.function import Function
 from gradlab.explore.playground.gradient_check import Check, GradientCheck
-from gradlab.explore.playground.inputs import Input, snapped
+from gradlab.explore.playground.inputs import Input, snap
 from gradlab.explore.playground.painting import Painter
 
 GROUND = 0.2  # seconds for a curve or a grid in one answer
-WALK = 0.15  # for steps
-CHECK = 0.15  # for the check of the gradient
+WALK = 0.15  # seconds for steps
+CHECK = 0.15  # seconds for the check of the gradient
 RUN = 100  # steps that "run" adds
-RATES = 1e-5, 100.0  # that a slider reaches
-WIDTH, WIDTHS = 440.0, (160.0, 2000.0)  # px of a view's picture: until a view says its own, and the range of that
-GROUNDED = "ground", "values", "side", "xs"  # of a picture: what stays while the point moves
+RATES = 1e-5, 100.0  # range of the slider of learning rates
+WIDTH, WIDTHS = (
+    440.0,
+    (160.0, 2000.0),
+)  # width of a view's picture in pixels, before the view sends its own, and the allowed range
+GROUND_KEYS = "ground", "values", "side", "xs"  # parts of a picture that stay while the point moves
 
 
 class PlaygroundViewModel:
-    """A function being looked at.
+    """The state of a playground.
 
     Parameters
     ----------
@@ -47,15 +50,15 @@ class PlaygroundViewModel:
     inputs : sequence of Input
     code : Code
     heading : str
-        How the function is called in a sentence.
+        The function in a sentence.
     point : ndarray
-        Where to begin.
+        The starting point.
     axes : sequence of int
-        Which inputs are the axes of the picture: one for a curve, two for contours.
+        The inputs that are the axes of the picture: one for a curve, two for contours.
     optimizer, lr
-        By whom, and how fast, the path descends.
+        The optimizer and the learning rate of the path.
     steps : int
-        How many steps it has at first.
+        The initial number of steps.
     """
 
     def __init__(
@@ -75,8 +78,8 @@ class PlaygroundViewModel:
         self._lock = threading.RLock()
         self._ground: Curve | Grid | None = None
         self._ground_key: tuple[Any, ...] = ()
-        self._marks: tuple[tuple[Any, ...], dict[str, Any]] = (), {}  # of a ground, and how fine that is
-        self._sent: tuple[Any, ...] = ()  # which of these the view has, and how wide
+        self._marks: tuple[tuple[Any, ...], dict[str, Any]] = (), {}  # of a ground, by its resolution
+        self._sent: tuple[Any, ...] = ()  # the key of the marks that the view has, and their width
         self._width = WIDTH  # of the view's picture
         self._descent: Descent | None = None
         self._descent_key: tuple[Any, ...] = ()
@@ -84,7 +87,7 @@ class PlaygroundViewModel:
         self._curvature: tuple[bool, np.ndarray | None] = (False, None)
 
     def about(self) -> dict[str, Any]:
-        """What does not change: plain data for JSON."""
+        """Return the constant data of a view, for JSON."""
         return {
             "heading": self.heading,
             "inputs": [{"name": i.name, "low": i.low, "high": i.high, "step": i.step} for i in self.inputs],
@@ -94,34 +97,34 @@ class PlaygroundViewModel:
         }
 
     def answer(self, ask: str, message: Mapping[str, Any]) -> dict[str, Any]:
-        """The frame after a request, its picture drawn as wide as the message says: the "front" as SVG, and where it is new the
+        """Return the frame after a request. Its picture has the width of the message: the "front" as SVG and, if it is new, the
         "ground" with its numbers ("values").
 
         Raises
         ------
         ValueError
-            If there is no such request, or it does not fit the function.
+            If the request is unknown, or does not fit the function.
         """
         with self._lock:
             try:
                 if isinstance(width := message.get("width"), (int, float)) and width > 0:
                     self._width = min(max(float(width), WIDTHS[0]), WIDTHS[1])
-                return self._drawn(self._answered(ask, message))
-            except KeyboardInterrupt:  # what was being computed may be half done
+                return self._draw(self._answer(ask, message))
+            except KeyboardInterrupt:  # unfinished results are discarded
                 self._ground = self._descent = self._check = None
                 self._sent = ()
                 raise
 
-    def _drawn(self, frame: dict[str, Any]) -> dict[str, Any]:
+    def _draw(self, frame: dict[str, Any]) -> dict[str, Any]:
         picture = frame["picture"]
         painter = Painter(picture, self._width)
         shown: dict[str, Any] = {"front": painter.front()}
         if (sent := (*self._marks[0], self._width)) != self._sent:
             self._sent = sent
-            shown |= {"ground": painter.ground(), **{key: picture[key] for key in GROUNDED[1:] if key in picture}}
+            shown |= {"ground": painter.ground(), **{key: picture[key] for key in GROUND_KEYS[1:] if key in picture}}
         return {**frame, "picture": shown}
 
-    def _answered(self, ask: str, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _answer(self, ask: str, message: Mapping[str, Any]) -> dict[str, Any]:
         if ask not in ("go", "refine"):
             self._check = None
         match ask:
@@ -134,10 +137,10 @@ class PlaygroundViewModel:
             case "optimizer":
                 name = str(message.get("name"))
                 if name not in OPTIMIZERS:
-                    raise ValueError(f"there is no optimizer {name!r} here: {', '.join(OPTIMIZERS)}")
+                    raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, got {name!r}")
                 self.optimizer = name
             case "rate":
-                self.lr = asked_rate(message.get("lr"))
+                self.lr = check_rate(message.get("lr"))
             case "step":
                 self.wanted = min(self._path().steps + 1, MOST)
             case "run":
@@ -147,24 +150,24 @@ class PlaygroundViewModel:
             case "go" | "refine":
                 pass
             case _:
-                raise ValueError(f"a playground does not know the request {ask!r}")
+                raise ValueError(f"unknown request {ask!r}")
         return self.frame()
 
     def _asked_point(self, value: Any) -> np.ndarray:
         numbers = np.asarray(value, float)
         if numbers.shape != (len(self.inputs),) or not np.isfinite(numbers).all():
-            raise ValueError(f"a point here has {len(self.inputs)} finite numbers")
+            raise ValueError(f"the point must have {len(self.inputs)} finite numbers")
         return np.array([min(max(float(n), i.low), i.high) for n, i in zip(numbers, self.inputs, strict=True)])
 
     def _asked_axes(self, value: Any) -> tuple[int, ...]:
         axes = tuple(int(k) for k in value)
         if len(axes) not in (1, 2) or len(set(axes)) != len(axes) or not all(0 <= k < len(self.inputs) for k in axes):
-            raise ValueError("the axes are one input, or two different ones")
+            raise ValueError("the axes must be one input, or two different ones")
         return axes
 
-    # ------------------------------------------------------------------------------------------ what is computed
+    # ------------------------------------------------------------------------------------------ computed parts
     def ground(self) -> Curve | Grid:
-        """The curve or the grid of values at the point."""
+        """Return the curve or the grid of values at the point."""
         others = tuple(float(n) for k, n in enumerate(self.point) if k not in self.axes)
         key = (self.axes, others)
         if self._ground is None or key != self._ground_key:
@@ -179,7 +182,7 @@ class PlaygroundViewModel:
         return self._ground
 
     def _path(self) -> Descent:
-        """The path from the point, as far as it is."""
+        """Return the path from the point, as far as it is computed."""
         key = (self.optimizer, self.lr, *self.point.tolist())
         if self._descent is None or key != self._descent_key:
             self._descent, self._descent_key = Descent(self.function, self.inputs, self.point, self.optimizer, self.lr), key
@@ -187,8 +190,8 @@ class PlaygroundViewModel:
             self._descent = Descent(self.function, self.inputs, self.point, self.optimizer, self.lr)
         return self._descent
 
-    def walked(self) -> Descent:
-        """The path, as long as it is wanted and the time of an answer allows."""
+    def path(self) -> Descent:
+        """Return the path, continued to the requested number of steps while the time of an answer allows."""
         path = self._path()
         if path.steps < self.wanted:
             path.run(self.wanted, WALK)
@@ -204,7 +207,7 @@ class PlaygroundViewModel:
         return self._curvature[1]
 
     def finish(self, seconds: float) -> None:
-        """Compute on what a picture on its own should have: a finer ground, the whole path."""
+        """Refine the ground and complete the path, for a static picture."""
         with self._lock:
             ground = self.ground()
             if not ground.finished:
@@ -214,20 +217,21 @@ class PlaygroundViewModel:
                 path.run(self.wanted, seconds)
 
     def whole_frame(self, seconds: float | None = None) -> dict[str, Any]:
-        """The frame as if a new request asked for it. `seconds`: for the check of the gradient."""
+        """Return the frame with a new check of the gradient, for which `seconds` are allowed."""
         with self._lock:
             self._check = None
             return self.frame(seconds)
 
-    def _checked(self, seconds: float) -> GradientCheck:
-        """The check at the point, as far as it is and the time allows. It begins anew with each request but "go" and "refine"."""
+    def _refine_check(self, seconds: float) -> GradientCheck:
+        """Return the check at the point, refined while the time allows. Each request except "go" and "refine" starts a new
+        one."""
         if self._check is None or not np.array_equal(self._check.point, self.point):
             self._check = GradientCheck(self.function, self.inputs, self.point)
         self._check.refine(seconds)
         return self._check
 
     def frame(self, seconds: float | None = None) -> dict[str, Any]:
-        """All that is shown now. `seconds`: for the check of the gradient."""
+        """Return the current frame. `seconds` are allowed for the check of the gradient."""
         with self._lock:
             ground = self.ground()
             if not ground.finished and self._marks[0] and self._marks[0][0] is ground:
@@ -236,19 +240,19 @@ class PlaygroundViewModel:
             trouble, at, gradient = "", math.nan, None
             try:
                 at, gradient = self.function.gradient(point)
-            except Exception as error:  # noqa: BLE001  (f is the user's: what it raises is shown)
+            except Exception as error:  # noqa: BLE001  (f is the user's: its error is shown)
                 trouble = (
                     f"f raised {type(error).__name__} at {descriptions.place(inputs, point)}: {str(error).partition(chr(10))[0]}"
                 )
             spread = marks.spread(ground)
-            check = None if trouble else self._checked(CHECK if seconds is None else seconds)
+            check = None if trouble else self._refine_check(CHECK if seconds is None else seconds)
             checks = [] if check is None else check.checks(gradient, spread)
-            path = self.walked()
+            path = self.path()
             said = self._headline(at, gradient) if not trouble else say(trouble)
-            told = descriptions.path(path, self.optimizer, self.lr, self._quadratic(), gradient)
+            course = descriptions.path(path, self.optimizer, self.lr, self._quadratic(), gradient)
             key = (ground, self._fineness(ground), self.axes)
             if key != self._marks[0]:
-                self._marks = key, marks.grounded(ground, inputs, self.axes)
+                self._marks = key, marks.ground_marks(ground, inputs, self.axes)
             picture = self._picture(ground, at, gradient, path) | self._marks[1]
             shown = None if trouble else gradient
             first = next((k for k in self.axes), 0)
@@ -257,13 +261,13 @@ class PlaygroundViewModel:
                 "head": [list(span) for span in said],
                 "trouble": trouble,
                 "rows": [] if trouble else self._rows(checks, gradient),
-                "checked": descriptions.checked(inputs, checks, gradient, self.function.kind) if not trouble else "",
+                "checked": descriptions.check_text(inputs, checks, gradient, self.function.kind) if not trouble else "",
                 "holes": " ".join(filter(None, (marks.holes_text(ground, self.function.raised), marks.scales_text(picture)))),
                 "code": self.code.gradient(point, shown)
                 if not trouble
                 else self.code.gradient(point, np.zeros(len(inputs))).rpartition("\n")[0],
                 "differenceCode": self.code.difference(point, first, h),
-                "told": told,
+                "told": course,
                 "descentCode": self.code.descent(
                     point, self.optimizer, self.lr, path.steps, path.points[-1] if path.steps else None
                 ),
@@ -275,7 +279,7 @@ class PlaygroundViewModel:
                 "lr": self.lr,
                 "steps": path.steps,
                 "ended": path.ended,
-                "more": not ground.finished or (check is not None and not check.finished),
+                "more": not ground.finished or (check is not None and not check.is_finished),
                 "running": path.steps < self.wanted and not path.ended,
             }
 
@@ -287,7 +291,7 @@ class PlaygroundViewModel:
         return descriptions.headline(self.heading, self.inputs, self.point, at, gradient, self._ahead())
 
     def _ahead(self) -> tuple[float, float] | None:
-        """A step to the right along the only input, and what it adds; None if there are several inputs, or no room."""
+        """Return a step along the only input and the change of f; None if there are several inputs."""
         if len(self.inputs) != 1:
             return None
         (one,) = self.inputs
@@ -315,15 +319,16 @@ class PlaygroundViewModel:
 
     # ------------------------------------------------------------------------------------------ for a page without a kernel
     def records(self, most: int) -> tuple[list[list[float]], list[dict[str, Any]], dict[str, Any]]:
-        """For a page that has no kernel: the places of each slider, a frame for each combination of them (the last input goes
-        fastest), and the frames of the path from the present point by its steps, under "path". At most about `most` frames."""
+        """Return the data of a page without a kernel: the positions of each slider, a frame for each combination of them (the
+        last input changes fastest), and the frames of the path from the current point, under "path". At most about `most`
+        frames."""
         with self._lock:
             kept = self.point, self.wanted
             self._sent, self._width = (), WIDTH
-            ground = self._drawn(self.frame())["picture"]  # the frames that follow have none
+            ground = self._draw(self.frame())["picture"]  # the following frames have none
             side = max(2, round(most ** (1 / len(self.inputs))))
             places = [
-                sorted({snapped(one, float(x)) for x in np.linspace(one.low, one.high, side)} | {float(self.point[k])})
+                sorted({snap(one, float(x)) for x in np.linspace(one.low, one.high, side)} | {float(self.point[k])})
                 for k, one in enumerate(self.inputs)
             ]
             frames = []
@@ -331,34 +336,34 @@ class PlaygroundViewModel:
                 self.wanted = 0
                 for combination in np.stack(np.meshgrid(*places, indexing="ij"), axis=-1).reshape(-1, len(places)):
                     self.point = combination
-                    frames.append(self._drawn(self.frame()))
+                    frames.append(self._draw(self.frame()))
                 self.point = kept[0]
                 path = []
                 for k in range(max(kept[1], 30) + 1):
                     self.wanted = k
-                    path.append(self._drawn(self.frame()))
+                    path.append(self._draw(self.frame()))
                     if path[-1]["steps"] < k or path[-1]["ended"]:
                         break
             finally:
                 self.point, self.wanted = kept
                 self._sent = ()
             for one in (*frames, *path):
-                del one["more"], one["running"]  # which only a kernel can change
-            return places, frames, {"still": {key: ground[key] for key in GROUNDED if key in ground}, "path": path}
+                del one["more"], one["running"]  # only a kernel can change these
+            return places, frames, {"still": {key: ground[key] for key in GROUND_KEYS if key in ground}, "path": path}
 
 
-def asked_rate(value: Any) -> float:
-    """A learning rate.
+def check_rate(value: Any) -> float:
+    """Return a value as a learning rate.
 
     Raises
     ------
     ValueError
-        If it is no positive finite number.
+        If it is not a positive finite number.
     """
     try:
         rate = float(value)
     except (TypeError, ValueError):
         rate = math.nan
     if not (math.isfinite(rate) and rate > 0):
-        raise ValueError(f"a learning rate is a positive number; got {value!r}")
+        raise ValueError(f"a learning rate must be a positive number, got {value!r}")
     return rate
