@@ -66,7 +66,7 @@ def test_others_read_the_whole():
 
 def test_a_report_of_a_large_graph_has_all_gradients(monkeypatch):
     x, out = chain(400)
-    monkeypatch.setattr(making, "MOST", 50)
+    monkeypatch.setattr(making, "MAX_NODES", 50)
     report = gl.explain(out, names={"x": x, "out": out})
     said = " ".join(report._repr_mimebundle_()["text/plain"].split())
     assert "The graph has more: these are the 52 nodes nearest" in said and "not used" not in said

@@ -165,7 +165,7 @@ def test_close_lets_the_graph_go(widget):
     ask(view, "gone")
     gc.collect()
     assert held() is None and view.ended
-    assert "not held: run the cell again" in ask(view, "steps")["error"]
+    assert "not held. Run the cell again" in ask(view, "steps")["error"]
     assert ask(view, "node", node=0)["panel"]["title"] and ask(view, "fold", open=[])["figure"]["svg"]
 
 

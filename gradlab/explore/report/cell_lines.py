@@ -124,9 +124,7 @@ def shorten(lines: tuple[CellLine, ...], most: int = MOST) -> list[CellLine]:
 
 
 def _heading(program: str) -> Sentence:
-    return say(
-        Span(f"{program}, and the largest ", "dim"), Span("‖gradient‖", "gradient"), Span(" that arrived at each line", "dim")
-    )
+    return say(Span(f"{program}, and the largest ", "dim"), Span("‖gradient‖", "gradient"), Span(" at each line", "dim"))
 
 
 def html(lines: tuple[CellLine, ...], program: str = "the cell") -> str:
@@ -165,7 +163,7 @@ def text(lines: tuple[CellLine, ...], program: str = "the cell") -> str:
     scale = Scale.of(line.norm for line in lines if line.norm is not None)
     wide = min(72, max(len(line.text) for line in shown))
     first = program[:1].upper() + program[1:] if program == "the cell" else program
-    out = [f"{first}, and the largest ‖gradient‖ that arrived at each line:"]
+    out = [f"{first}, and the largest ‖gradient‖ at each line:"]
     for line in shown:
         bar = scale.text(line.norm, 8) if scale is not None and line.norm is not None else ""
         out.append(f"  {line.number or '':>3}  {line.text.ljust(wide)}  {line.note:>10}  {bar}".rstrip())
