@@ -145,7 +145,7 @@ def test_a_graphs_widget_knows_the_callers_names_and_answers(widget):
     panel = ask(view, "node", node=0)["panel"]
     shown = re.findall(r"<title>\[0, \d\] (.+?)</title>", panel["gradient"]["map"])
     assert shown == ["2", "4"] and x.grad is None
-    assert "no node 99" in ask(view, "node", node=99)["error"]
+    assert "got 99" in ask(view, "node", node=99)["error"]
     assert "steps" in ask(view, "steps") and "paths" in ask(view, "paths", node=0)
     assert "a request must be" in ask(view, "everything")["error"]
     assert "a list of numbers" in ask(view, "steps", numbers="1")["error"]
