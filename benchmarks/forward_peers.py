@@ -84,7 +84,7 @@ class Gradlab(Measurement):
     def picture(self) -> dict[str, Any]:
         (self.folder / "picture.svg").write_text(self.svg, encoding="utf-8")
         (self.folder / "table.txt").write_text(str(self.run.table()), encoding="utf-8")
-        return {**picture_of_svg(self.svg), "nodes": len(self.run.shown[0])}
+        return {**picture_of_svg(self.svg), "nodes": len(self.run.visible_graph[0])}
 
 
 class Torchview(Measurement):

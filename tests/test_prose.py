@@ -31,10 +31,13 @@ TO_DO = (
 )
 # Parts of these folders that are done.
 FINISHED = (
+    *(str(path.relative_to(ROOT)) for path in (ROOT / "gradlab/explore").glob("*.py")),
     "gradlab/explore/against",
     "gradlab/explore/demo",
     "gradlab/explore/doctor",
     "gradlab/explore/explorer",
+    "gradlab/explore/graph",
+    "gradlab/explore/jacobian",
     "gradlab/explore/operations",
     "gradlab/explore/playground",
     "gradlab/explore/report",
@@ -42,6 +45,27 @@ FINISHED = (
     "gradlab/explore/steps",
     "gradlab/explore/trace",
     "gradlab/explore/watch/tracking",
+    *(
+        f"gradlab/explore/libraries/{name}.py"
+        for name in (
+            "__init__",
+            "clipping",
+            "compiling_torch",
+            "cuts_torch",
+            "forms_torch",
+            "forward_gradlab",
+            "forward_torch",
+            "library_gradlab",
+            "library_torch",
+            "memory",
+            "protocol",
+            "recording_gradlab",
+            "recording_torch",
+            "registry",
+            "replacing",
+            "unseen_frames",
+        )
+    ),
 )
 # Cells and programs as other people write them, and what other programs print.
 NOT_OURS = ("tests/expected", "tests/operators/expected", "tests/operators/rows", "tests/rules/rows", "tests/e2e/courses/scripts")
@@ -85,7 +109,8 @@ PARTICIPLE = re.compile(
     r"_*(?:[a-z]+ed|told|kept|held|heard|seen|shown|drawn|written|made|left|gone|given|taken|found|born|come|become|sent|laid|lost"
     r"|met|bound|chosen|known|grown|thrown|torn|worn|begun|done|built|meant|spent|bent|wrote|gave|took|went|came|fell|fallen|brought)"
 )
-PLAIN_NAMES = {"seed", "seed_", "embed", "feed", "need", "speed", "saved"}  # `Node.saved`: the tensors that a node saved
+# `Node.saved`: the tensors that a node saved; `Layout.left`: a side.
+PLAIN_NAMES = {"seed", "seed_", "embed", "feed", "need", "speed", "saved", "left"}
 # PyTorch's own sentences, and the title of a paper.
 QUOTED = ("no larger than self", "no larger size than src", "What is the adjugate of a matrix?")
 

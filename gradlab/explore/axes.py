@@ -24,7 +24,7 @@ class Tick(NamedTuple):
 
 @dataclass(frozen=True)
 class Axes:
-    """Two axes.
+    """The axes of a plot.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Axes:
     x, y : tuple of float
         The numbers at the ends: left and right, bottom and top.
     log : bool
-        Whether y is logarithmic.
+        True if y is logarithmic.
     """
 
     frame: tuple[float, float, float, float]
@@ -42,22 +42,23 @@ class Axes:
     log: bool = False
 
     def across(self, x: Any) -> Any:
-        """Return how many px from the left a number, or an array of them, is."""
+        """Return the distance from the left in px of a number, or of an array of numbers."""
         return self.frame[0] + self.frame[2] * (x - self.x[0]) / (self.x[1] - self.x[0])
 
     def down(self, y: Any) -> Any:
-        """Return how many px from the top a number, or an array of them, is."""
+        """Return the distance from the top in px of a number, or of an array of numbers."""
         low, high = self.y
         if self.log:
             y, low, high = np.log10(y), math.log10(low), math.log10(high)
         return self.frame[1] + self.frame[3] * (1 - (y - low) / (high - low))
 
     def attributes(self) -> dict[str, str]:
-        """Return what tells a live view the axes (static/kit/axes.js), for `Drawing.inline`."""
+        """Return the axes as data attributes for a live view (static/kit/axes.js), for `Drawing.inline`."""
         return {f"data_{name}": " ".join(f"{n:.7g}" for n in getattr(self, name)) for name in ("frame", "x", "y")}
 
-    def ruled(self, across: list[Tick], down: list[Tick], width: float) -> str:
-        """Return a grid and its numbers as SVG, for a picture of a width; of those below it, the ones that there is room for."""
+    def grid_svg(self, across: list[Tick], down: list[Tick], width: float) -> str:
+        """Return a grid with its numbers as SVG, for a picture of this width. Numbers below the grid are left out where they
+        collide."""
         left, top, wide, height = self.frame
         lines, texts = [], []
         for at, text in apart(across, self.across, SIZE):
@@ -74,9 +75,9 @@ class Axes:
 
 
 def ticks(low: float, high: float, many: int, log: bool = False) -> list[Tick]:
-    """Round numbers from `low` to `high`: steps of 1, 2 or 5 times a power of ten, about `many` of them and never more than twice
-    that; none where the range is empty or not finite. On a logarithmic axis powers of ten, and 2 and 5 times them where there are
-    few."""
+    """Return round numbers from `low` to `high`: steps of 1, 2 or 5 times a power of ten, about `many` and never more than twice
+    as many; none if the range is empty or not finite. On a logarithmic axis: powers of ten and, if these are few, 2 and 5 times
+    them."""
     if not high > low or many < 1 or not math.isfinite(high - low):
         return []
     if log:
@@ -93,7 +94,7 @@ def ticks(low: float, high: float, many: int, log: bool = False) -> list[Tick]:
 
 
 def apart(found: list[Tick], place: Callable[[float], float], size: float) -> list[Tick]:
-    """Every tick, or every second, third …, so that their texts do not touch where they are centred at `place(tick.at)`."""
+    """Return every tick, or every second, third …, so that their texts do not touch when centred at `place(tick.at)`."""
     for every in range(1, len(found)):
         some = found[::every]
         rooms = (
@@ -105,7 +106,7 @@ def apart(found: list[Tick], place: Callable[[float], float], size: float) -> li
 
 
 def round_step(size: float) -> float:
-    """The least of 1, 2, 5 times a power of ten that is not below the positive number `size`; 0.0 if that underflows."""
+    """Return the least of 1, 2, 5 times a power of ten that is at least the positive number `size`; 0.0 if that underflows."""
     try:
         power = 10.0 ** math.floor(math.log10(size))
     except (ValueError, OverflowError):

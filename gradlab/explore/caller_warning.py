@@ -1,4 +1,4 @@
-"""Warnings about what a call of the user's has made: at that line, and each time."""
+"""Warnings about a call of the user's, shown at that line, each time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from gradlab.diagnose.sites import is_gradlab_file
 
 
 def warn_at_the_caller(message: str) -> None:
-    """A UserWarning at the nearest line outside gradlab.
+    """Issue a UserWarning at the nearest line outside gradlab.
 
-    Python shows a warning once for a text and a line, and a loop's later results would be wrong in silence: so no registry of
-    what was shown is kept. The filters decide as ever.
+    Python shows a warning once per text and line, so a loop's later results would be wrong silently. Therefore no registry of
+    shown warnings is kept. Filters apply as usual.
     """
     frame = sys._getframe(1)
     while is_gradlab_file(frame.f_code.co_filename) and frame.f_back is not None:

@@ -1,18 +1,16 @@
-"""A picture, drawn once as SVG and handed to the notebook as an image, a bitmap and a text.
+"""A picture as SVG, given to the notebook as an image, a bitmap and a text.
 
-A `Drawing` is a fragment of SVG with its size, the text that says the same in a terminal, and the sentence that says
-it to someone who cannot see it. Explorers make drawings, put them together with `beside` and `above`, and never write
-a bundle.
+A `Drawing` is a fragment of SVG with its size, a text with the same content for terminals, and a description for screen readers.
+Explorers make drawings and combine them with `beside` and `above`; they never write a MIME bundle.
 
-A colour is a variable of `theme`, in an attribute of the element. One file serves the light and the dark theme: the background
-stays transparent, what is drawn on it (lines, axis labels) has a contrast of 3:1 or better on white and on #111 in either theme,
-and boxes are opaque with text of their own colour. Everything else is said by explicit attributes too, without script, `id`,
-foreign object or external font, so that a fragment means the same wherever it is put, even twice on a page. An image takes the
-theme of the element that shows it, so `html` needs only to say which theme a notebook is in.
+A colour is a variable of `theme`, in an attribute of the element. One file serves the light and the dark theme: the background is
+transparent, elements on it (lines, axis labels) have a contrast of at least 3:1 on white and on #111 in either theme, and boxes
+are opaque and have their own text colour. Everything else is set by explicit attributes, too, without script, `id`, foreign
+object or external font, so that a fragment looks the same wherever it is used, even twice on a page. An image uses the theme of
+the element that shows it, so `html` only has to set the theme of a notebook.
 
-The notebook gets one `<img>` with a data URI and never a bare `image/svg+xml`, on which nbconvert's PDF path fails
-and which an untrusted notebook does not show. The PNG is the same SVG, rasterised by resvg with the DejaVu font that
-matplotlib brings.
+The notebook gets one `<img>` with a data URI and never a bare `image/svg+xml`, on which nbconvert's PDF export fails and which
+untrusted notebooks do not show. The PNG is the same SVG, rasterised by resvg with the DejaVu fonts included in matplotlib.
 """
 
 from __future__ import annotations
@@ -32,11 +30,11 @@ from typing import Any
 from unicodedata import east_asian_width
 
 from gradlab.explore import terms
-from gradlab.explore.theme import USED, Theme, classed, colours, hex_of, resolved, scheme_rules
+from gradlab.explore.theme import USED, Theme, colours, hex_of, resolve_variables, scheme_rules, use_classes
 
-VALUE = "var(--gl-value)"  # what flows forward: values, leaves
-GRADIENT = "var(--gl-gradient)"  # what flows backward: gradients
-NEGATIVE = "var(--gl-negative)"  # what counts against the rest
+VALUE = "var(--gl-value)"  # forward: values, leaves
+GRADIENT = "var(--gl-gradient)"  # backward: gradients
+NEGATIVE = "var(--gl-negative)"  # negative contributions
 DIM = "var(--gl-dim)"  # axis labels, captions, shapes on edges
 EDGE = "var(--gl-edge)"  # lines
 INK = "var(--gl-ink)"  # text; also the background of an output
@@ -46,13 +44,13 @@ LINE = "var(--gl-line)"  # the outline of an operation
 QUIET = "var(--gl-quiet)"  # small text on PANEL
 VALUE_PANEL = "var(--gl-value-panel)"  # the background of a leaf, and of a value
 VALUE_INK = "var(--gl-value-ink)"  # a value in numbers, on VALUE_PANEL
-GRADIENT_PANEL = "var(--gl-gradient-panel)"  # the background of what is active, and of a gradient
+GRADIENT_PANEL = "var(--gl-gradient-panel)"  # background of active elements, and of gradients
 GRADIENT_INK = "var(--gl-gradient-ink)"  # a gradient in numbers, on GRADIENT_PANEL
 
 SANS = "system-ui, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
-RULES = (  # what no inline style can say: which tab is open, that paper has no scroll bar, what is shown on focus
+RULES = (  # not possible with inline styles: the open tab, no scroll bars on paper, explanations on focus
     ".gradlab-tabs>details::details-content{flex:1 0 100%;min-width:0}"
     f".gradlab-tabs>details[open]>summary{{font-weight:600;box-shadow:inset 0 2px {hex_of(VALUE)}}}"
     "@media print{.gradlab-picture{max-width:100%!important}.gradlab-table *{white-space:normal!important}}" + terms.RULES
@@ -60,25 +58,25 @@ RULES = (  # what no inline style can say: which tab is open, that paper has no 
 
 IN_NOTEBOOKS = f"<style>{scheme_rules()}{RULES}</style>"
 
-MAX_SIDE = 1200  # pixels of a bitmap in a notebook
-LARGE = 4000  # pixels of one in a file, unless a width is chosen
-MAX_BYTES = 100_000  # of a bitmap in a notebook
-MAX_PIXELS = 500_000  # of a bitmap in a notebook that has heat maps in it: noise takes time and bytes
-LARGEST = 16_384  # pixels of a bitmap's width
-UNSAFE_IN_URI = {"%": "%25", "#": "%23", "&": "&amp;", "'": "&#x27;"}  # within an attribute in '
+MAX_SIDE = 1200  # maximum pixels per side of a bitmap in a notebook
+LARGE = 4000  # pixels of a bitmap in a file, unless a width is given
+MAX_BYTES = 100_000  # maximum size of a bitmap in a notebook
+MAX_PIXELS = 500_000  # maximum size of a bitmap with heat maps in a notebook: noise costs time and bytes
+LARGEST = 16_384  # maximum width of a bitmap in pixels
+UNSAFE_IN_URI = {"%": "%25", "#": "%23", "&": "&amp;", "'": "&#x27;"}  # for an attribute in single quotes
 UNUSED_IN_IMAGE = re.compile(r'<title>[^<]*</title>| (?:class|data-[a-z-]+)="[^"]*"')  # an image has neither hover nor script
-PICTURES = (".svg", ".png", ".pdf")  # the files that `save` writes
+PICTURES = (".svg", ".png", ".pdf")  # suffixes for `save`
 ALT = 800  # characters of the description in a notebook
-FEW_COLOURS = 16  # of a picture of lines and text, whose bytes are limited
-OTHER_COLOURS = re.compile(r'<image|(?:fill|stroke)="#')  # than those of the theme
-DARK = 128  # a colour none of whose parts is larger is that of text
+FEW_COLOURS = 16  # number of colours for a picture of lines and text with a limited size
+OTHER_COLOURS = re.compile(r'<image|(?:fill|stroke)="#')  # colours that are not from the theme
+DARK = 128  # a colour with no larger component counts as text
 Colour = tuple[int, ...]
-LEAST_ZOOM = 0.2  # a bitmap smaller than this shows nothing any more
+LEAST_ZOOM = 0.2  # smaller bitmaps are unreadable
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A finished picture.
+    """A picture.
 
     Attributes
     ----------
@@ -87,9 +85,9 @@ class Drawing:
     width, height : float
         Size in CSS pixels.
     text : str
-        The same for a terminal.
+        Text for a terminal.
     alt : str
-        The same in words, for a screen reader.
+        Description for a screen reader.
     """
 
     body: str
@@ -103,7 +101,7 @@ class Drawing:
         return self._document(theme, width, described=True)
 
     def _document(self, theme: Theme, width: float | None = None, *, described: bool = False) -> str:
-        body, rules = resolved(self.body, theme)
+        body, rules = resolve_variables(self.body, theme)
         if theme.endswith("dark"):
             body = f'<rect width="100%" height="100%" fill="{colours(theme)["--gl-paper"]}"/>{body}'
         return self._svg(body, rules, width, self._about() if described else "")
@@ -113,14 +111,14 @@ class Drawing:
         return f'<svg xmlns="http://www.w3.org/2000/svg" {self._size(width)} role="img">{about}\n{style}{body}\n</svg>\n'
 
     def inline(self, *, role: str = "img", **data: str) -> str:
-        """Return the drawing as an `<svg>` element for a page that has theme.css, whose theme it takes.
+        """Return the drawing as an `<svg>` element for a page with theme.css, whose theme it uses.
 
         Parameters
         ----------
         role : str, default "img"
-            "group" where parts of the drawing can be focused.
+            "group" if parts of the drawing can be focused.
         **data : str
-            Attributes for what attaches behaviour: ``data_level="code"`` becomes ``data-level="code"``.
+            Attributes for scripts: ``data_level="code"`` becomes ``data-level="code"``.
 
         Returns
         -------
@@ -139,7 +137,7 @@ class Drawing:
         return f'{size} font-family="{SANS}" font-size="12"'
 
     def _about(self) -> str:
-        """The title and the description, which screen readers read."""
+        """Return the title and the description for screen readers."""
         title, _, more = self.alt.partition("\n")
         return f"<title>{escape(title)}</title>" + (f"<desc>{escape(more.strip())}</desc>" if more.strip() else "")
 
@@ -155,16 +153,16 @@ class Drawing:
         return picture
 
     def pdf(self, *, width: float | None = None, theme: Theme = "light") -> bytes:
-        """Return the drawing as a PDF of one page, with text that can be searched; see `Pictured.pdf`."""
+        """Return the drawing as a one-page PDF with searchable text; see `Pictured.pdf`."""
         return pdf_of(self._document("light" if theme == "auto" else theme, width))
 
     def save(self, path: Path) -> Path:
-        """Write the drawing to a file, as what its name ends in.
+        """Write the drawing to a file. The suffix selects the format.
 
         Raises
         ------
         ValueError
-            If it ends in none of `PICTURES`.
+            If the suffix is not one of `PICTURES`.
         """
         match path.suffix.lower():
             case ".svg":
@@ -181,22 +179,22 @@ class Drawing:
         return min(2.0, max_side / max(self.width, self.height, 1))
 
     def bitmap(self, max_bytes: int) -> bytes | None:
-        """Return the drawing as a PNG for a notebook, whose size is limited.
+        """Return the drawing as a PNG of limited size for a notebook.
 
-        Heat maps have `MAX_PIXELS` at most. A file that is larger than `max_bytes` gets a palette, that of the theme where there
-        is no heat map, then is scaled down until it is not.
+        Drawings with heat maps have at most `MAX_PIXELS`. A file larger than `max_bytes` gets a palette (the theme's, if there is
+        no heat map), and is then scaled down until it fits.
 
         Returns
         -------
         bytes or None
-            None if resvg_py is not installed, or nothing could be recognized in so few bytes.
+            None if resvg_py is not installed, or if a picture of this size would be unreadable.
         """
         zoom = self._zoom(MAX_SIDE)
         palette = None if OTHER_COLOURS.search(self.body) else palette_of(self.body)
         if "<image" in self.body:
             zoom = min(zoom, math.sqrt(MAX_PIXELS / max(self.width * self.height, 1)))
         svg = self._document("light")
-        power = 0.75  # of a file's size, as which the zoom goes: guessed first, then as two files tell
+        power = 0.75  # exponent of the file size as a function of the zoom: a guess at first, then from two files
         before: tuple[float, int] | None = None
         while zoom >= LEAST_ZOOM:
             picture = rasterise(svg, max(1, int(self.width * zoom + 1e-6)))
@@ -213,21 +211,21 @@ class Drawing:
 
     def data_uri(self) -> str:
         """Return the SVG document as a URI for an `<img>`, whose `alt` describes it; see `image_source`."""
-        return image_source(self._svg(*classed(UNUSED_IN_IMAGE.sub("", self.body))))
+        return image_source(self._svg(*use_classes(UNUSED_IN_IMAGE.sub("", self.body))))
 
     def html(self) -> str:
-        """Return one `<img>` that holds the drawing, in its own size so that its text can be read: where there is less room, it
-        scrolls. With it come the rules that tell it a notebook's theme."""
+        """Return an `<img>` with the drawing in its own size, so that its text is readable; if there is less room, it scrolls. It
+        comes with the rules for a notebook's theme."""
         size = f'width="{self.width:.0f}" height="{self.height:.0f}" class="gradlab-picture" style="max-width:none;height:auto"'
         return f'<div style="overflow-x:auto">{self.image(f" {size}")}</div>{IN_NOTEBOOKS}'
 
     def image(self, attributes: str = "") -> str:
-        """Return an `<img>` with the drawing and its description, and further attributes, each after a blank."""
+        """Return an `<img>` with the drawing and its description. `attributes` are separated by leading blanks."""
         alt = self.alt if len(self.alt) <= ALT else f"{self.alt[: ALT - 1]}…"
         return f"<img alt=\"{escape(alt)}\" src='{self.data_uri()}'{attributes}>"
 
     def bundle(self) -> dict[str, str]:
-        """What a notebook is given, by MIME type: `text/html`, `text/plain`, and `image/png` where it can be had."""
+        """Return the MIME bundle for a notebook: `text/html`, `text/plain`, and `image/png` if possible."""
         data = {"text/html": self.html(), "text/plain": self.text}
         picture = self.bitmap(MAX_BYTES)
         if picture is not None:
@@ -239,7 +237,7 @@ class Drawing:
 
 
 class Pictured:
-    """Base class of what has a picture: `drawing()` returns it."""
+    """Base class of objects with a picture: `drawing()` returns it."""
 
     def drawing(self) -> Drawing:
         raise NotImplementedError
@@ -252,7 +250,7 @@ class Pictured:
         theme : {"auto", "light", "dark", "high-contrast", "high-contrast-dark"}, default "auto"
             "auto" follows the reader's theme in a browser, and is light elsewhere. The dark themes paint a background.
         width : float, optional
-            In CSS pixels; the height keeps its proportion. By default the picture's own.
+            In CSS pixels; the height is proportional. By default, the picture's own width.
 
         Returns
         -------
@@ -266,7 +264,7 @@ class Pictured:
         Parameters
         ----------
         width : int, optional
-            In pixels. By default two pixels for each of the picture's own, and at most 4000 a side.
+            In pixels. By default, twice the picture's own pixels, but at most 4000 per side.
         theme : {"light", "dark", "high-contrast", "high-contrast-dark"}, default "light"
 
         Returns
@@ -281,12 +279,12 @@ class Pictured:
         return self.drawing().png(width=width, theme=theme)
 
     def pdf(self, *, width: float | None = None, theme: Theme = "light") -> bytes:
-        """Return the picture as a PDF of one page, with vector graphics; see `Drawing.pdf`.
+        """Return the picture as a one-page PDF with vector graphics; see `Drawing.pdf`.
 
         Parameters
         ----------
         width : float, optional
-            In CSS pixels, of which 96 are an inch. By default the picture's own.
+            In CSS pixels (96 per inch). By default, the picture's own width.
         theme : {"light", "dark", "high-contrast", "high-contrast-dark"}, default "light"
 
         Returns
@@ -303,16 +301,16 @@ class Pictured:
 
 # ------------------------------------------------------------------------------------------------------------ composing
 def beside(*drawings: Drawing, gap: float = 24) -> Drawing:
-    """The drawings from left to right, their tops in line."""
-    return _composed(drawings, gap, lambda drawing: (drawing.width, 0.0))
+    """Put drawings side by side, aligned at the top."""
+    return _compose(drawings, gap, lambda drawing: (drawing.width, 0.0))
 
 
 def above(*drawings: Drawing, gap: float = 24) -> Drawing:
-    """The drawings from top to bottom, their left sides in line."""
-    return _composed(drawings, gap, lambda drawing: (0.0, drawing.height))
+    """Put drawings below each other, aligned at the left."""
+    return _compose(drawings, gap, lambda drawing: (0.0, drawing.height))
 
 
-def _composed(drawings: tuple[Drawing, ...], gap: float, extent: Callable[[Drawing], tuple[float, float]]) -> Drawing:
+def _compose(drawings: tuple[Drawing, ...], gap: float, extent: Callable[[Drawing], tuple[float, float]]) -> Drawing:
     parts, x, y, width, height = [], 0.0, 0.0, 0.0, 0.0
     for drawing in drawings:
         parts.append(f'<g transform="translate({tidy(x)},{tidy(y)})">\n{drawing.body}\n</g>')
@@ -333,18 +331,18 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe
 
 
 def clean(text: str) -> str:
-    """`text` with a replacement character for what XML 1.0 cannot carry and what turns the writing direction round."""
+    """Replace characters that XML 1.0 does not allow, or that change the writing direction."""
     return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def escape(text: str) -> str:
-    """`text` for the content or a quoted attribute of an XML or HTML element. Line ends survive in attributes too."""
+    """Escape `text` for the content or a quoted attribute of an XML or HTML element. Line ends are kept in attributes, too."""
     text = html.escape(clean(text), quote=True)
     return text.replace("\n", "&#10;").replace("\r", "&#13;").replace("\t", "&#9;")
 
 
 def tidy(number: float) -> str:
-    """A coordinate with at most one decimal place, so that equal drawings are equal files."""
+    """Return a coordinate with at most one decimal place, so that equal drawings are equal files."""
     text = f"{number:.1f}"
     return text[:-2].replace("-0", "0") if text.endswith(".0") else text
 
@@ -362,26 +360,26 @@ _SIGNS = {"−": 0.838, "×": 0.838, "÷": 0.838, "…": 1.0, "·": 0.318, "▸"
 
 
 def text_width(text: str, size: float, mono: bool = False) -> float:
-    """About how wide `text` is in pixels at a font size of `size` pixels; the usual fonts are seldom wider."""
+    """Estimate the width of `text` in pixels at a font size of `size` pixels. The usual fonts are seldom wider."""
     if mono:
         return size * sum(1.2 if wide(character) else 0.602 for character in text)
     return size * sum(_ADVANCES[ord(c) - 32] / 1000 if " " <= c <= "~" else 1.0 if wide(c) else _SIGNS.get(c, 0.75) for c in text)
 
 
 def wide(character: str) -> bool:
-    """Whether a terminal gives the character two columns."""
+    """Return whether a character takes two columns in a terminal."""
     return character > "\u02ff" and east_asian_width(character) in "WF"
 
 
 # --------------------------------------------------------------------------------------------------------------- bitmap
 def rasterise(svg: str, width: int) -> bytes | None:
-    """An SVG document as a PNG of `width` pixels, or None where resvg_py is not installed."""
+    """Return an SVG document as a PNG of `width` pixels, or None if resvg_py is not installed."""
     try:
         import resvg_py
     except ImportError:  # Pyodide has no resvg
         return None
     fonts = _bundled_fonts()
-    foreign = max(svg) > "\u2fff"  # scripts that DejaVu does not have
+    foreign = max(svg) > "\u2fff"  # scripts that DejaVu does not support
     return bytes(
         resvg_py.svg_to_bytes(
             svg_string=svg,
@@ -391,13 +389,13 @@ def rasterise(svg: str, width: int) -> bytes | None:
             font_family="DejaVu Sans",
             sans_serif_family="DejaVu Sans",
             monospace_family="DejaVu Sans Mono",
-            image_rendering="optimize_speed",  # of a map's cells, which have sharp edges: quicker, and a third smaller
+            image_rendering="optimize_speed",  # a map's cells have sharp edges: this is faster, and the file is a third smaller
         )
     )
 
 
 def pdf_of(svg: str) -> bytes:
-    """Return an SVG document as a PDF of one page, of the document's size.
+    """Return an SVG document as a one-page PDF of the same size.
 
     Raises
     ------
@@ -419,17 +417,16 @@ def pdf_of(svg: str) -> bytes:
 
 
 def image_source(svg: str) -> str:
-    """Return an SVG document as a data URI, escaped for an attribute of an HTML element in single quotes. It is a fifth smaller
-    than in base64."""
+    """Return an SVG document as a data URI, escaped for an HTML attribute in single quotes. It is a fifth smaller than base64."""
     return "data:image/svg+xml," + "".join(UNSAFE_IN_URI.get(character, character) for character in svg.replace("\n", ""))
 
 
 def in_few_colours(png: bytes, palette: Sequence[Colour] | None = None) -> bytes:
     """Return the PNG with at most 256 colours, or with those of `palette` on white: about a third or a fifth of the size. Return
-    it as it is where Pillow is not installed."""
+    it unchanged if Pillow is not installed."""
     try:
         from PIL import Image
-    except ImportError:  # matplotlib brings it
+    except ImportError:  # matplotlib depends on it
         return png
     with Image.open(io.BytesIO(png)) as picture:
         if palette is None:
@@ -446,7 +443,7 @@ def in_few_colours(png: bytes, palette: Sequence[Colour] | None = None) -> bytes
 
 
 def palette_of(body: str) -> list[Colour]:
-    """Return white, the colours of a drawing in the light theme, and those halfway to white that the edges of letters have."""
+    """Return white, a drawing's colours in the light theme, and the colours halfway to white at the edges of letters."""
     light = colours()
     used = [tuple(bytes.fromhex(light[name][1:])) for name in dict.fromkeys(name for _, name in USED.findall(body))]
     dark = [colour for colour in used if max(colour) < DARK]
@@ -455,7 +452,7 @@ def palette_of(body: str) -> list[Colour]:
 
 
 def _bundled_fonts() -> list[str]:
-    """The files of the DejaVu fonts in matplotlib, found without importing it."""
+    """Return the DejaVu font files of matplotlib, found without importing it."""
     matplotlib = find_spec("matplotlib")
     if matplotlib is None or matplotlib.origin is None:
         return []

@@ -1,8 +1,7 @@
-"""The rule behind a node, as a formula: the very rule that runs, run on symbols.
+"""Formulas of rules: the rule that runs is called with symbols instead of arrays.
 
-A `Formula` grows as a rule computes on it, just as an array or a Tensor would; `rank` says how tightly it binds, so that
-brackets appear where they are needed. It also keeps what was done, so that `evaluate` can compute it: a test holds every
-formula against its rule's numbers.
+A `Formula` supports the operations of an array or Tensor. Its `rank` is its operator precedence, which determines the brackets.
+It also records the operations, so that `evaluate` can compute it: a test compares every formula with its rule's numbers.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ SUM, PRODUCT, PREFIX, POWER, ATOM = 1, 2, 3, 4, 9
 
 
 class Formula:
-    """An expression: its LaTeX, how tightly it binds, and how its value follows from its parts."""
+    """An expression: its LaTeX, its precedence, and how to compute its value from its parts."""
 
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, text: str, rank: int = ATOM, apply: Callable[..., Any] | None = None, *parts: Any) -> None:
         self.text, self.rank, self.apply, self.parts = text, rank, apply, parts
-        self.negated = ""  # of a comparison, what holds where it does not
+        self.negated = ""  # the negation of a comparison
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
-        """The number (or array) this stands for, given arrays for its symbols."""
+        """Compute the value, given arrays for the symbols."""
         with silence():
             return self.compute(values)
 
@@ -54,7 +53,7 @@ class Formula:
     def __neg__(self) -> Formula:
         return Formula(f"-{self.within(PRODUCT)}", SUM, np.negative, self)
 
-    def __getitem__(self, index: Any) -> Formula:  # an axis of length 1 is no news in a formula
+    def __getitem__(self, index: Any) -> Formula:  # indices are not shown, since they only add axes of length 1
         return Formula(self.text, self.rank, lambda x: x[index], self)
 
     @property
@@ -63,7 +62,7 @@ class Formula:
 
 
 def symbol(value: Any) -> Formula:
-    """A formula as it is, or a number as one."""
+    """Return a formula unchanged, or a number as a formula."""
     return value if isinstance(value, Formula) else Formula(f"{value:g}", ATOM if value >= 0 else SUM, lambda: value)
 
 
@@ -105,7 +104,7 @@ def _call(template: str, rank: int, apply: Callable[..., Any], inner: int = ATOM
 
 
 def _where(condition: Formula, a: Any, b: Any) -> Formula:
-    """Iverson brackets; a branch that is the number 0 is left out."""
+    """Return Iverson brackets. A branch that is the number 0 is left out."""
     parts = [(f"[{condition.text}]", a), (f"[{condition.negated}]" if condition.negated else rf"[\lnot({condition.text})]", b)]
     text = " + ".join(rf"{mark}\,{symbol(v).within(PRODUCT)}" for mark, v in parts if isinstance(v, Formula) or v != 0)
     return Formula(text, SUM if " + " in text else PRODUCT, np.where, condition, a, b)
@@ -137,14 +136,14 @@ SYMBOLS = SimpleNamespace(  # NumPy's names on formulas
 
 
 class Rules(dict[str, Formula | str]):
-    """{argument: formula of its cotangent}; "out" is the operation's own notation. Displays as LaTeX."""
+    """Mapping {argument: formula of its cotangent}; "out" is the operation's own notation. Displayed as LaTeX."""
 
     def __init__(self, name: str, rules: Mapping[str, Formula | str]) -> None:
         super().__init__(rules)
         self.name = name
 
     def lines(self) -> list[str]:
-        """One line of LaTeX for the operation, then one for each argument that receives a gradient."""
+        """Return a line of LaTeX for the operation, then one for each argument that gets a gradient."""
         ruled = [str(v) if isinstance(v, str) else rf"\bar{{{a}}} = {v.text}" for a, v in self.items() if a != "out"]
         return [f"y = {self['out']}", *ruled]
 
@@ -156,30 +155,30 @@ class Rules(dict[str, Formula | str]):
 
 
 def traceable(op: Primitive) -> bool:
-    """Whether the rules can be read as they stand: they move no elements and no formula is declared beside them."""
+    """Return whether the rule is readable as it runs: it moves no elements, and no formula is declared for it."""
     return op.formula is None and op.kind in ("elementwise", "bilinear") and op.name not in ("clone", "fill")
 
 
 def formula(what: Primitive | Any) -> Rules:
-    r"""The rules of an operation as formulas: how a cotangent goes back through it.
+    r"""Return the rules of an operation as formulas: how a cotangent passes back through it.
 
-    Where the rule that runs would not be read (it moves elements about, or is a formula from a text), the declared formula
-    stands in, else nothing but the notation.
+    If the rule that runs is not readable (it moves elements, or was parsed from a text), the declared formula is shown, or
+    else only the notation.
 
     Parameters
     ----------
     what : str, Primitive or node
-        The operation, by its name ("tanh"), its primitive, or a node (`y.grad_fn`).
+        The operation: its name ("tanh"), its primitive, or a node (`y.grad_fn`).
 
     Returns
     -------
     Rules
-        Shown as LaTeX in a notebook. ȳ is the cotangent that arrives, x̄ the one that goes on to x.
+        Shown as LaTeX in a notebook. ȳ is the upstream gradient, x̄ the gradient for x.
 
     Raises
     ------
     ValueError
-        If it is a user's own Function, whose rule is code, or there is no such operation.
+        If it is a custom Function, whose rule is code, or if there is no such operation.
 
     Examples
     --------
@@ -206,7 +205,7 @@ def formula(what: Primitive | Any) -> Rules:
     shown = {k: f"{v:g}" if isinstance(v, (int, float)) else str(k) for k, v in ({k: k for k in op.meta} | meta).items()}
     notation = (op.tex or rf"\mathrm{{{op.name}}}({', '.join(op.args)})").format(**{a: a for a in op.args}, **shown)
     rules: dict[str, Formula | str] = {"out": notation}
-    if traceable(op) and (meta or not op.meta):  # a rule may ask what a number is: it must be known
+    if traceable(op) and (meta or not op.meta):  # a rule may depend on a setting, which must be known
         symbols = {a: Formula(a) for a in op.args}
         symbols_of = symbols | {k: meta.get(k, Formula(k)) for k in op.meta} | {f"{a}_shape": () for a in op.args}
         for arg in op.rules:

@@ -1,13 +1,13 @@
 """A matrix of signed numbers as a heat map: purple below zero, white at zero, orange above.
 
-The scale is linear and symmetric about zero, so that a colour's side is its sign and its strength its size, and the
-true extremes are written beside it. Nothing depends on colour alone: negative cells are hatched, NaN has a cross, an infinity a
-plus or a minus, a cell without a value (`filled`) is an empty outline. Up to 8 × 8 cells have their number in
-them, in whichever ink has a contrast of 4.5:1 or better on the cell's own colour.
+The scale is linear and symmetric about zero, so a colour's hue shows the sign and its strength the magnitude. The exact extremes
+are written beside it. Nothing depends on colour alone: negative cells are hatched, NaN has a cross, an infinity a plus or a
+minus, and a cell without a value (`filled`) is an empty outline. Up to 8 × 8 cells contain their number, in the ink that has a
+contrast of at least 4.5:1 on the cell's colour.
 
-Few cells are drawn one by one. Many become one small embedded bitmap with a few pixels a cell: a tenth of the bytes,
-and no seams between cells. More than `limit` cells a side are pooled first: a block shows its largest |value| with its
-sign, NaN if it has one, so nothing that matters can vanish by averaging; the caption says so.
+A small number of cells are drawn separately. Many cells become one small embedded bitmap with a few pixels per cell: a tenth of
+the bytes, and no seams. More than `limit` cells per side are pooled first. A block shows its largest |value| with its sign, or
+NaN if it has one, so nothing that matters is averaged away. The caption says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from gradlab.explore.drawing import DIM, GRADIENT, Drawing, text_width
 from gradlab.explore.heat_colours import NAN, SIGNED, Anchors
-from gradlab.explore.heat_layout import PITCH, Axis, lay_out, round_up, shortened
+from gradlab.explore.heat_layout import PITCH, Axis, lay_out, round_up, shorten_label
 from gradlab.explore.heat_svg import (
     DIGITS,
     NUMBERED,
@@ -33,11 +33,11 @@ from gradlab.explore.heat_svg import (
     outline,
 )
 from gradlab.explore.heat_svg import text as draw_text
-from gradlab.explore.pooled_matrix import PooledMatrix, Sample, extremes, matrix_of, reduced
+from gradlab.explore.pooled_matrix import PooledMatrix, Sample, extremes, matrix_of, pool_matrix
 
-SIDE = 400  # a large map's longer side, px
-BOLD = 1.2  # how much wider a bold text is
-ROOM = 48  # letters that fit below matplotlib's axes; longer labels are turned
+SIDE = 400  # longer side of a large map, px
+BOLD = 1.2  # width of bold text relative to regular text
+ROOM = 48  # letters that fit below matplotlib's axes; longer labels are rotated
 
 
 def heatmap(
@@ -63,33 +63,33 @@ def heatmap(
     Parameters
     ----------
     values : array_like, shape (n,) or (m, n), or Reduced
-        May hold NaN and infinities. A vector is drawn as one row, a number as one cell.
+        May contain NaN and infinities. A vector is drawn as one row, a number as one cell.
     title : str
         The sentence above the map.
     rows, columns : sequence of str, optional
-        Labels; element numbers by default. Where they would collide only every second, fifth, tenth ... is shown.
+        Labels; element numbers by default. If they would collide, only every second, fifth, tenth ... is shown.
     limit : int
-        Cells drawn along a side at most; beyond, blocks of cells are pooled to their largest |value|.
+        Maximum number of cells per side; larger matrices are pooled to the largest |value| of each block.
     filled : array_like of bool, optional
-        Which cells (shape (m, n)) or rows (shape (m,)) have a value; the others are outlined. Default: all.
+        Cells (shape (m, n)) or rows (shape (m,)) that have a value; the others are outlined. All by default.
     highlight : int, optional
         A row to outline.
     blocks : sequence of (str, int), optional
-        Names and widths of the blocks of columns, set apart from each other.
+        Names and widths of the blocks of columns, which are separated by gaps.
     remark : str
         A last line below the map.
     separate : int
-        Up to this many cells are drawn one by one, more as one bitmap: a tenth of the bytes.
+        Maximum number of cells that are drawn separately; more are drawn as one bitmap, with a tenth of the bytes.
     side : float
-        How long a large map's longer side is, in pixels.
+        Longer side of a large map, in pixels.
     pitch : float
-        How large a cell is at most, with the gap to the next, in pixels.
+        Maximum size of a cell, including the gap to the next, in pixels.
     anchors : tuple of three colours
-        Of the least, of 0 and of the greatest number of the scale.
+        Colours of the least number of the scale, of 0 and of the greatest.
     tips : bool
-        Whether each cell that is drawn by itself has its place and its number as a tooltip: for a live view.
+        Whether each separately drawn cell has a tooltip with its position and number, for a live view.
     what : str
-        What the numbers are, for the legend: "gradient". Where the title says it, nothing.
+        What the numbers are, for the legend: "gradient". Empty if the title says it.
 
     Returns
     -------
@@ -98,11 +98,11 @@ def heatmap(
     Raises
     ------
     ValueError
-        If `values` has more than two axes, or labels, `filled` or `blocks` do not fit it.
+        If `values` has more than two axes, or if labels, `filled` or `blocks` do not fit.
     TypeError
         If `values` are not real numbers.
     """
-    drawn = values if isinstance(values, PooledMatrix) else reduced(values, limit, filled=filled, blocks=blocks)
+    drawn = values if isinstance(values, PooledMatrix) else pool_matrix(values, limit, filled=filled, blocks=blocks)
     m, n = drawn.shape
     for which, labels, size in (("rows", rows, m), ("columns", columns, n)):
         if labels is not None and len(labels) != size:
@@ -145,7 +145,7 @@ def heatmap(
 
 
 def note(title: str, text: str) -> Drawing:
-    """A picture of a sentence, where there is nothing to draw."""
+    """Return a drawing of a sentence, if there is nothing to draw."""
     lines = _wrap(text, 80)
     body = draw_text(1.5, 14, title, 13, GRADIENT, weight=600) + "".join(
         draw_text(0, 34 + 17 * k, line, 12, DIM) for k, line in enumerate(lines)
@@ -155,7 +155,7 @@ def note(title: str, text: str) -> Drawing:
 
 
 def plot(values: Any, ax: Any, *, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None) -> Any:
-    """The same heat map on matplotlib axes, every cell, with a colour bar; returns the image. What is `PooledMatrix` stays so."""
+    """Draw the heat map on matplotlib axes, with every cell and a colour bar; return the image. A `PooledMatrix` stays pooled."""
     from matplotlib.colors import LinearSegmentedColormap
 
     drawn = values if isinstance(values, PooledMatrix) else None
@@ -180,7 +180,7 @@ def plot(values: Any, ax: Any, *, rows: Sequence[str] | None = None, columns: Se
 
 
 def _range(drawn: PooledMatrix, sign: bool = False) -> list[str]:
-    """The least and the greatest value in words, or that there is none; empty where nothing is known."""
+    """Return texts with the least and the greatest value, or that there are none; empty if nothing is known."""
     low, high, counts = drawn.truth
     known = drawn.shape[0] * drawn.shape[1] - drawn.empty
     if sum(counts.values()) >= known:
@@ -189,7 +189,7 @@ def _range(drawn: PooledMatrix, sign: bool = False) -> list[str]:
 
 
 def _facts(drawn: PooledMatrix) -> list[str]:
-    """What the picture cannot say by itself, one sentence a line."""
+    """Return facts that the picture does not show, as one sentence per line."""
     (m, n), cells, counts, facts = drawn.shape, drawn.cells.shape, drawn.truth[2], []
     if counts:
         signs = {"NaN": "×", "+inf": "+", "−inf": "−"}
@@ -202,7 +202,7 @@ def _facts(drawn: PooledMatrix) -> list[str]:
 
 
 def _tips(cells: np.ndarray, rows: Axis, columns: Axis) -> list[list[str]]:
-    """The tooltip of each cell: where it is, and its number."""
+    """Return the tooltip of each cell: its position and number."""
     across = [columns.extent(k) for k in range(cells.shape[1])]
     return [
         [f"[{rows.extent(i)}, {place}] {number(value, digits=6)}" for place, value in zip(across, line, strict=True)]
@@ -211,13 +211,13 @@ def _tips(cells: np.ndarray, rows: Axis, columns: Axis) -> list[list[str]]:
 
 
 def _table(sample: Sample, rows: Sequence[str] | None, columns: Sequence[str] | None) -> str:
-    """The numbers in columns, the middle of a large matrix left out."""
+    """Return the numbers in columns, without the middle of a large matrix."""
     tall, broad = sample.rows, sample.columns
-    head = ["", *("…" if j is None else shortened(columns[j] if columns is not None else str(j)) for j in broad)]
+    head = ["", *("…" if j is None else shorten_label(columns[j] if columns is not None else str(j)) for j in broad)]
     lines = [head]
     for i in tall:
         cells = ["…" if i is None or j is None else "·" if (value := sample.at(i, j)) is None else number(value) for j in broad]
-        lines.append(["…" if i is None else shortened(rows[i] if rows is not None else str(i)), *cells])
+        lines.append(["…" if i is None else shorten_label(rows[i] if rows is not None else str(i)), *cells])
     widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
     padded = [[entry.rjust(width) for entry, width in zip(line, widths, strict=True)] for line in lines]
     return "\n".join("  ".join(line).rstrip() for line in padded)

@@ -1,10 +1,10 @@
-"""What is drawn of a matrix that may be too large to be drawn: for each cell the extremes of the entries that it stands for.
+"""Cells of a matrix that may be too large to be drawn: for each cell, the extremes of its entries.
 
-A cell of `HeatCells` holds the least and the greatest finite entry, how many are known, and whether there is a NaN or an infinity
-among them; so nothing that matters vanishes by pooling, and the extremes of the cells are those of the matrix. Rows and
-columns can be put in one at a time, as they become known: a view of a Jacobian that is being filled costs one pass over what
-is new. What a store has already is put in at once: dense parts a band of rows at a time, each of which is read while it is
-in the cache, sparse ones from their entries, with zeros where the pattern has none.
+A cell of `HeatCells` holds the least and the greatest finite entry, the number of known entries, and whether a NaN or an infinity
+is among them. So nothing that matters is lost by pooling, and the extremes of the cells are those of the matrix. Rows and columns
+can be added one at a time: a view of a Jacobian that is being filled reads each new entry once. Entries of a store are
+added at once: dense parts in bands of rows that fit into the cache, sparse ones from their entries, with zeros outside the
+pattern.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gradlab.explore.pooled_matrix import bins
 
 KNOWN, NAN, POSITIVE, NEGATIVE = 1, 2, 4, 8  # the bits of `flags`
 KINDS: tuple[tuple[int, Any], ...] = ((NAN, np.isnan), (POSITIVE, np.isposinf), (NEGATIVE, np.isneginf))
-BAND = 1 << 21  # bytes that are reduced at a time
+BAND = 1 << 21  # bytes per band
 
 Window = tuple[int, int, int, int]  # first row, end of the rows, first column, end of the columns
 
 
 class KnownEntries(Protocol):
-    """What is known of a matrix, as `HeatCells` reads it. A Jacobian's `Store` is one, and says what each of these is."""
+    """Known entries of a matrix, as `HeatCells` reads them. A Jacobian's `Store` implements and documents this."""
 
     @property
     def complete(self) -> bool: ...
@@ -44,22 +44,22 @@ class KnownEntries(Protocol):
 
 
 class HeatCells:
-    """The cells of a window of a matrix, empty at first.
+    """The cells of a window of a matrix, initially empty.
 
     Attributes
     ----------
     window : tuple of int
         First row, end of the rows, first column, end of the columns.
     rows, columns : ndarray of int
-        Where the cells begin, in the matrix. No cell crosses from one block of columns into the next.
+        First matrix row or column of each cell. No cell crosses a boundary between blocks of columns.
     low, high : ndarray, shape (len(rows), len(columns))
-        The least and the greatest finite entry known; +inf and −inf where there is none.
+        The least and the greatest finite known entry; +inf and −inf if there is none.
     flags : ndarray of uint8
-        KNOWN: an entry is known. NAN, POSITIVE, NEGATIVE: a NaN, +inf, −inf is among them.
+        KNOWN: an entry is known. NAN, POSITIVE, NEGATIVE: a NaN, +inf or −inf is among them.
     count : ndarray of int
-        How many entries are known.
+        Number of known entries.
     odd : dict of int
-        How many NaN, POSITIVE and NEGATIVE entries have been put in.
+        Number of NaN, POSITIVE and NEGATIVE entries that were added.
     """
 
     def __init__(self, window: Window, blocks: Sequence[tuple[str, int]], limit: int | tuple[int, int]) -> None:
@@ -77,40 +77,40 @@ class HeatCells:
 
     @property
     def exact(self) -> bool:
-        """Whether each cell is one entry."""
+        """True if each cell is one entry."""
         first, end, left, right = self.window
         return self.low.shape == (end - first, right - left)
 
     @property
-    def known(self) -> np.ndarray:
-        """Which cells have an entry that is known."""
+    def known_mask(self) -> np.ndarray:
+        """Mask of the cells with a known entry."""
         return np.asarray(self.flags & KNOWN > 0)
 
     @property
     def whole(self) -> np.ndarray:
-        """Of which cells all entries are."""
+        """Mask of the cells whose entries are all known."""
         return np.asarray(self.count == self._area())
 
     @property
     def values(self) -> np.ndarray:
-        """Of each cell the known entry of largest magnitude, with its sign; NaN where it has one, 0 where nothing is known."""
+        """Known entry of largest magnitude of each cell, with its sign; NaN if the cell has one, 0 if nothing is known."""
         high, low = np.where(self.flags & POSITIVE, np.inf, self.high), np.where(self.flags & NEGATIVE, -np.inf, self.low)
-        values = np.where(self.known, np.where(high >= -low, high, low), 0.0)
+        values = np.where(self.known_mask, np.where(high >= -low, high, low), 0.0)
         return np.where(self.flags & NAN, np.nan, values)
 
     def extremes(self) -> tuple[float, float] | None:
-        """The least and the greatest finite entry known; None if there is none."""
+        """Return the least and the greatest finite known entry; None if there is none."""
         low, high = self.low.min(initial=np.inf), self.high.max(initial=-np.inf)
         return (float(low), float(high)) if low <= high else None
 
     def truth(self) -> tuple[float, float, dict[str, int]]:
-        """The least and the greatest finite entry (0, 0 if there is none), and how many are NaN and infinite: of the matrix, not
-        of its cells."""
+        """Return the least and the greatest finite entry (0, 0 if there is none), and the numbers of NaN and infinities, of the
+        matrix rather than its cells."""
         counts = {kind: self.odd[bit] for kind, bit in (("NaN", NAN), ("+inf", POSITIVE), ("−inf", NEGATIVE)) if self.odd[bit]}
         return (*(self.extremes() or (0.0, 0.0)), counts)
 
     def put_row(self, i: int, row: np.ndarray, present: np.ndarray | None = None) -> int | None:
-        """Put the entries of row `i` in (those that are `present`); which row of cells it went to, None if to none."""
+        """Add the entries of row `i` (those that are `present`). Return the row of cells that changed, or None."""
         first, end, left, right = self.window
         if not first <= i < end or left == right:
             return None
@@ -119,7 +119,7 @@ class HeatCells:
         return at
 
     def put_column(self, j: int, column: np.ndarray, present: np.ndarray | None = None) -> int | None:
-        """Put the entries of column `j` in, as `put_row` does."""
+        """Add the entries of column `j`, as `put_row` does."""
         first, end, left, right = self.window
         if not left <= j < right or first == end:
             return None
@@ -128,7 +128,7 @@ class HeatCells:
         return at
 
     def put_known(self, store: KnownEntries) -> None:
-        """Put in what a store has."""
+        """Add the known entries of a store."""
         if not self.low.size:
             return
         with store.lock:
@@ -139,7 +139,7 @@ class HeatCells:
                 self._put_pattern(*entries)
 
     def put_entries(self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> None:
-        """Put single entries in."""
+        """Add single entries."""
         inside, i, j = self.places(rows, columns)
         cell, values = i * len(self.columns) + j, values[inside]
         finite = np.isfinite(values)
@@ -150,7 +150,7 @@ class HeatCells:
                 flags[those] |= bit
                 self.odd[bit] += len(those)
         flags[cell] |= KNOWN
-        self.count += self._counted(cell)
+        self.count += self._count_cells(cell)
         cell, values = (cell, values) if finite.all() else (cell[finite], values[finite])
         np.minimum.at(low, cell, values)
         np.maximum.at(high, cell, values)
@@ -171,26 +171,26 @@ class HeatCells:
             self.put_row(i, row, ~across)
 
     def _put_pattern(self, rows: np.ndarray, columns: np.ndarray, numbers: np.ndarray, known: np.ndarray) -> None:
-        """The entries of a pattern that are known, and the zeros beside it."""
+        """Add the known entries of a pattern, and the zeros outside it."""
         self.put_entries(*((rows, columns, numbers) if known.all() else (rows[known], columns[known], numbers[known])))
         _, i, j = self.places(rows, columns)
-        beside = self._area() - self._counted(i * len(self.columns) + j)
+        beside = self._area() - self._count_cells(i * len(self.columns) + j)
         self.count += beside
         zeros = beside > 0
         self.low[zeros], self.high[zeros] = np.minimum(self.low[zeros], 0), np.maximum(self.high[zeros], 0)
         self.flags[zeros] |= KNOWN
 
     def _area(self) -> np.ndarray:
-        """How many entries each cell stands for."""
+        """Return the number of entries in each cell."""
         _, end, _, right = self.window
         return np.diff([*self.rows, end])[:, None] * np.diff([*self.columns, right])
 
-    def _counted(self, cell: np.ndarray) -> np.ndarray:
-        """How often each cell is named."""
+    def _count_cells(self, cell: np.ndarray) -> np.ndarray:
+        """Return how often each cell occurs."""
         return np.bincount(cell, minlength=self.low.size).reshape(self.low.shape)
 
     def places(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which entries lie in the window, and the cells of those."""
+        """Return which entries are in the window, and their cells."""
         first, end, left, right = self.window
         inside = (rows >= first) & (rows < end) & (columns >= left) & (columns < right)
         return (
@@ -200,7 +200,7 @@ class HeatCells:
         )
 
     def _put(self, where: Any, band: np.ndarray, present: np.ndarray | None, starts: np.ndarray) -> None:
-        """Put parallel lines into one line of cells, which begin at `starts`; of each line what is `present`."""
+        """Add parallel lines to one line of cells, which begin at `starts`; of each line the entries that are `present`."""
         low, high = (band.min(0), band.max(0)) if len(band) > 1 else (band[0],) * 2
         here = np.ones(low.shape, bool) if present is None else present
         flags = np.where(here, KNOWN, 0).astype(np.uint8)

@@ -1,7 +1,7 @@
-"""Where everything of a heat map is: its cells, the gaps between blocks of columns, the labels, and a strip beside or below.
+"""Layout of a heat map: its cells, the gaps between blocks of columns, the labels, and a strip beside or below.
 
-Cells are as large as the room allows, up to 30 px, and not far from square. Labels that would run into one another are left out
-but for round elements, which are where they begin in a cell of many, or turned where the columns are wide enough for that.
+Cells are as large as the room allows, up to 30 px, and roughly square. Where labels would collide, only those of round elements
+are shown (at the element's position in a cell of many), or labels are rotated if the columns are wide enough.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ import numpy as np
 
 from gradlab.explore.drawing import text_width
 
-PITCH = 30  # a cell and its gap at most, px
+PITCH = 30  # maximum size of a cell including its gap, px
 LETTERS = 10.5  # size of the labels, px
 APART = 10.0  # between two blocks, px
-BLOCKS = 20  # so many and more are not apart
+BLOCKS = 20  # from this number on, blocks are not separated
 BESIDE = 12  # px from the cells to the strip
 ROUND: list[int] = [s * 10**power for power in range(12) for s in (1, 2, 5)]  # steps between labels
 
 
 class Axis:
-    """The cells along one side, and what their elements are called.
+    """Cells along one side, and the names of their elements.
 
     Parameters
     ----------
     labels : sequence of str, or None
-        By element; the numbers of the elements by default.
+        One for each element; element numbers by default.
     starts : ndarray of int
         The first element of each cell.
     end : int
-        Where the last cell ends.
+        End of the last cell.
     blocks : list of (int, int)
-        The arrays that the elements belong to: the number of elements of each, and of its last axis. Round elements are counted
-        anew in each, along its last axis.
+        The arrays that the elements belong to: the number of elements of each, and the length of its last axis. Round elements
+        are counted separately in each array, along its last axis.
     """
 
     def __init__(self, labels: Sequence[str] | None, starts: np.ndarray, end: int, blocks: list[tuple[int, int]]) -> None:
@@ -45,23 +45,23 @@ class Axis:
         self.exact = len(starts) == self.size  # each cell is one element
 
     def label(self, element: int, length: int = 16) -> str:
-        """What an element is called."""
-        return shortened(str(element) if self.labels is None else str(self.labels[element]), length)
+        """Return the label of an element."""
+        return shorten_label(str(element) if self.labels is None else str(self.labels[element]), length)
 
     def extent(self, k: int) -> str:
-        """Which elements cell `k` is: "3", or "4 … 7"."""
+        """Return the elements of cell `k` as text: "3", or "4 … 7"."""
         first, end = int(self.starts[k]), self.end if k + 1 == len(self.starts) else int(self.starts[k + 1])
         return self.label(first) + (f" … {self.label(end - 1)}" if end - first > 1 else "")
 
     def place(self, element: int) -> float:
-        """Where an element begins, in cells."""
+        """Return the start of an element, in cells."""
         k = int(np.searchsorted(self.starts, element, side="right")) - 1
         end = self.end if k + 1 == len(self.starts) else int(self.starts[k + 1])
         return k + (element - int(self.starts[k])) / (end - int(self.starts[k]))
 
     def round_elements(self, least: float) -> Iterator[int]:
-        """Round elements that are at least `least` apart: every 1st, 2nd, 5th, 10th … along the last axis of each block; where
-        that axis is shorter than `least`, every 1st, 2nd, 5th … beginning of it."""
+        """Yield round elements at least `least` cells apart: every 1st, 2nd, 5th, 10th … along the last axis of each block; if
+        that axis is shorter than `least`, every 1st, 2nd, 5th … start of it."""
         stops = np.cumsum([0, *(size for size, _ in self.blocks)]).tolist()
         for (size, last), (start, stop) in zip(self.blocks, pairwise(stops), strict=True):
             last = max(1, last)
@@ -74,34 +74,34 @@ class Axis:
                         yield i
 
     def widest(self, least: float) -> float:
-        """The widest label, px: of those at cells where there are many elements."""
+        """Return the width of the widest label, px; if there are many elements, of those at cells."""
         some = self.round_elements(least) if self.size <= 1000 else (int(k) for k in self.starts)
         return max((text_width(self.label(k), LETTERS) for k in some), default=0.0)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the parts of a heat map are, px.
+    """Positions of the parts of a heat map, px.
 
     Attributes
     ----------
     x, y : ndarray
-        Where each column and each row of cells begins.
+        Start of each column and each row of cells.
     wide, high : float
-        A cell and the gap after it.
+        Size of a cell including the gap after it.
     gap : float
     names : list of (float, float, float, str)
         Of the blocks of columns: middle, baseline, room, name.
     rows : list of (float, float, str)
-        The labels beside the rows: where they end, baseline, text.
+        Labels beside the rows: right end, baseline, text.
     columns : list of (float, float, str)
-        The labels above the columns: middle, baseline, text.
+        Labels above the columns: middle, baseline, text.
     upright : bool
-        Whether these are turned.
+        Whether the labels above the columns are rotated.
     thick : float
-        How wide, or high, a strip is.
+        Width, or height, of a strip.
     across : bool or None
-        Whether there is one at the right (True), below (False), or none.
+        Whether there is a strip at the right (True), below (False), or none.
     """
 
     x: np.ndarray
@@ -118,29 +118,29 @@ class Layout:
 
     @property
     def left(self) -> float:
-        """Where the cells begin."""
+        """Left end of the cells."""
         return float(self.x[0])
 
     @property
     def right(self) -> float:
-        """Where the cells end, with the last gap."""
+        """Right end of the cells, including the last gap."""
         return float(self.x[-1]) + self.wide
 
     @property
     def bottom(self) -> float:
-        """Where the cells end, with the last gap."""
+        """Lower end of the cells, including the last gap."""
         return float(self.y[-1]) + self.high
 
     @property
     def strip(self) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """Where the columns and the rows of the strip begin, and how wide and high its cells are with their gaps."""
+        """Starts of the columns and the rows of the strip, and the width and height of its cells including gaps."""
         if self.across:
             return np.array([self.right + BESIDE]), self.y, self.thick, self.high
         return self.x, np.array([self.bottom + BESIDE]), self.wide, self.thick
 
     @property
     def end(self) -> tuple[float, float]:
-        """Where the last of cells, strip and labels ends: px from the left, and from the top."""
+        """Extent of cells, strip and labels: px from the left, and from the top."""
         right, bottom = self.right, self.bottom
         if self.across is not None:
             right, bottom = (right + BESIDE + self.thick, bottom) if self.across else (right, bottom + BESIDE + self.thick)
@@ -163,25 +163,25 @@ def lay_out(
     room: float | None = None,
     across: bool | None = None,
 ) -> Layout:
-    """Lay a heat map out.
+    """Lay out a heat map.
 
     Parameters
     ----------
     rows, columns : Axis
     blocks : list of (str, int)
-        Names of the blocks of columns, and the first cell of each; none where they are not named.
+        Names of the blocks of columns, and the first cell of each; empty if they are not named.
     side : float
-        How long a large map's longer side is.
+        Longer side of a large map.
     pitch : float
-        How large a cell is at most, with the gap to the next.
+        Maximum size of a cell, including the gap to the next.
     top : float
-        Where the drawing may begin.
+        Upper end of the drawing.
     separate : bool
-        Whether cells are drawn one by one, with gaps.
+        Whether cells are drawn separately, with gaps.
     written : float
-        How wide the numbers in cells are; 0 if there are none.
+        Width of the numbers in cells; 0 if there are none.
     room : float, optional
-        How wide all of it may be.
+        Available width.
     across : bool, optional
         Whether there is a strip at the right (True) or below (False); none by default.
     """
@@ -204,7 +204,7 @@ def lay_out(
     gap = (2.0 if min(high, wide) >= 12 else 1.0) if separate else 0.0
     longest = columns.widest(1)
     least = (longest + 6) / (wide * n / columns.size)
-    upright = columns.exact and least > 2 and wide >= LETTERS + 3  # turned rather than left out
+    upright = columns.exact and least > 2 and wide >= LETTERS + 3  # rotate rather than leave out
     names = top + 12
     top += (16.0 if blocks else 0.0) + (longest + 10 if upright else 18)
     before = np.searchsorted(starts, np.arange(n), side="right") - 1  # blocks to the left of each column
@@ -236,7 +236,7 @@ def lay_out(
 def _above(
     columns: Axis, x: np.ndarray, wide: float, gap: float, y: float, least: float, upright: bool
 ) -> Iterator[tuple[float, float, str]]:
-    """The labels above the columns; unless they are turned, without those that would touch the one before."""
+    """Yield the labels above the columns; unless they are rotated, leave out those that would touch the previous one."""
     free = -np.inf
     for element in columns.round_elements(least):
         k, part = divmod(columns.place(element), 1)
@@ -249,12 +249,12 @@ def _above(
 
 
 def round_up(value: float) -> int:
-    """The least of 1, 2, 5, 10, 20, … that is not below a value."""
+    """Return the least of 1, 2, 5, 10, 20, … that is at least `value`."""
     return next(step for step in ROUND if step >= value)
 
 
-def shortened(label: str, length: int = 16) -> str:
-    """A label of at most `length` characters; of a long one the end is kept, where indices are."""
+def shorten_label(label: str, length: int = 16) -> str:
+    """Shorten a label to `length` characters. The end is kept, since it has the indices."""
     label = "".join(c if c.isprintable() else "�" for c in label)
     if len(label) <= length:
         return label

@@ -1,8 +1,8 @@
-"""The parts of a heat map as SVG: cells, labels, the scale, outlines.
+"""Parts of a heat map as SVG: cells, labels, the scale, outlines.
 
-Few cells are drawn one by one. Many become one small embedded bitmap: a tenth of the bytes, and no seams between cells. What is
-not a number to compare is told by form and not by colour alone: NaN has a cross, an infinity a plus or a minus, a cell without a
-value is an empty outline. Negative cells are hatched by horizontal lines, unless their number is in them.
+A small number of cells are drawn separately. Many cells become one small embedded bitmap: a tenth of the bytes, and no seams.
+Values that are not finite numbers are shown by form rather than colour alone: NaN has a cross, an infinity a plus or a minus, and
+a cell without a value is an empty outline. Negative cells are hatched by horizontal lines, unless they contain their number.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ import numpy as np
 
 from gradlab.explore.drawing import DIM, EDGE, GRADIENT, escape, text_width, tidy
 from gradlab.explore.heat_colours import MARK, NAN, SIGNED, ZERO, Anchors, bar, fills, ink_on, png_uri, ramp
-from gradlab.explore.heat_layout import LETTERS, Layout, shortened
+from gradlab.explore.heat_layout import LETTERS, Layout, shorten_label
 from gradlab.explore.theme import hex_of
 
-SEPARATE = 400  # up to this many cells are drawn one by one
-NUMBERED = 8  # up to so many cells a side have their number in them
-DIGITS = 10  # size of these numbers, px
-WITH_NUMBER = "−0.123"  # a number as wide as most
-MARKED = 64 * 64  # cells of a bitmap, beyond which marks have fewer pixels
-FRAMED = 7  # px of a cell that has a frame where it has no value
+SEPARATE = 400  # maximum number of cells that are drawn separately
+NUMBERED = 8  # maximum number of cells per side with numbers
+DIGITS = 10  # font size of these numbers, px
+WITH_NUMBER = "−0.123"  # as wide as most numbers
+MARKED = 64 * 64  # maximum number of cells of a bitmap with large marks
+FRAMED = 7  # minimum size in px of an empty cell with a frame
 CROSS = np.pad(np.eye(6, dtype=bool) | np.eye(6, dtype=bool)[::-1], 1)  # pixels of a bitmap's cell
 MINUS = np.zeros((8, 8), bool)
 MINUS[3:5, 1:7] = True
-SMALL = np.ix_([1, 3, 6], [1, 3, 6])  # the same on three pixels a side
+SMALL = np.ix_([1, 3, 6], [1, 3, 6])  # the same with three pixels per side
 LEVELS = 120  # colours of a bitmap on either side of zero
-FAINT = 2  # levels, up to which a negative colour cannot be told from zero, nor from a positive one, and is not hatched
-STRONG = 42  # levels, from which on it is hatched with the colour of zero, and else with the strongest
-LIGHT, DARK = 0.5, 0.3  # how opaque these lines are
+FAINT = 2  # up to this level, a negative colour looks like zero or a positive one, and is not hatched
+STRONG = 42  # from this level on, hatching has the colour of zero, and below it the strongest colour
+LIGHT, DARK = 0.5, 0.3  # opacity of these lines
 PERIOD = 5.0  # px between them
 SHARP = ' style="image-rendering:pixelated"'
 
 
 def number(value: float, sign: bool = False, digits: int = 3) -> str:
-    """A number of three significant digits, or more, with a real minus: "−0.0131"."""
+    """Return a number with three (or `digits`) significant digits and a true minus sign: "−0.0131"."""
     return format(value + 0.0, f"{'+' if sign and value else ''}.{digits}g").replace("-", "−")
 
 
 def brief(value: float) -> str:
-    """A finite number for a cell: as many of three significant digits as six characters hold, "−0.017", "1.23e5", "12345".
+    """Return a finite number for a cell: up to three significant digits in six characters, "−0.017", "1.23e5", "12345".
 
-    Halves are rounded away from zero.
+    Ties round away from zero.
     """
     size, room = abs(value), 6 - (value < 0)
     if 999.5 <= size < 99_999.5:
@@ -56,7 +56,7 @@ def brief(value: float) -> str:
 
 
 def _significant(size: float, digits: int) -> str:
-    """So many digits of a number that is not negative, without zeros at the end: "0.5", "1.2e−5"."""
+    """Return a non-negative number with this many digits and no trailing zeros: "0.5", "1.2e−5"."""
     rounded = Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(Decimal(size)).normalize()
     power = rounded.adjusted()
     if -3 <= power < digits or not rounded:
@@ -81,15 +81,15 @@ def draw_cells(
     ----------
     cells : ndarray
     shown : ndarray of bool
-        Which have a value.
+        Mask of the cells with a value.
     place : tuple
-        Where the columns and the rows begin, px; how wide and how high a cell is with the gap after it; the gap.
+        Starts of the columns and the rows, px; width and height of a cell including the gap after it; the gap.
     bound : float
-        The colours are those of −bound ... bound.
+        The colour scale is −bound ... bound.
     separate : bool
-        Whether they are drawn one by one.
+        Whether cells are drawn separately.
     numbered : bool
-        Whether their numbers are written into them, where they fit.
+        Whether cells contain their numbers, if they fit.
     anchors : tuple of three colours
     tips : list of list of str, optional
         A tooltip for each cell.
@@ -134,9 +134,9 @@ def draw_cells(
 
 
 def draw_labels(layout: Layout) -> str:
-    """The names of the blocks, and the labels of rows and columns."""
+    """Draw the names of the blocks, and the labels of rows and columns."""
     names = [
-        text(x, y, shortened(name, min(16, max(3, int(room / 6)))), 11.5, DIM, anchor="middle", weight=600)
+        text(x, y, shorten_label(name, min(16, max(3, int(room / 6)))), 11.5, DIM, anchor="middle", weight=600)
         for x, y, room, name in layout.names
     ]
     if layout.upright:
@@ -147,7 +147,7 @@ def draw_labels(layout: Layout) -> str:
 
 
 def outline(layout: Layout, k: int, across: bool = False) -> str:
-    """The outline of a row of cells, or of a column."""
+    """Draw the outline of a row of cells, or of a column."""
     x, y, right, bottom = layout.left, float(layout.y[0]), layout.right - layout.gap, layout.bottom - layout.gap
     if across:
         x = float(layout.x[k])
@@ -175,7 +175,7 @@ def _sign_of_nonfinite(value: float, x: float, y: float, r: float) -> str:
 def _bitmap(
     cells: np.ndarray, shown: np.ndarray, x: float, y: float, width: float, height: float, bound: float, anchors: Anchors
 ) -> str:
-    """The cells as an embedded palette PNG: one pixel a cell, or as many as it takes to mark some."""
+    """Draw the cells as an embedded palette PNG, with one pixel per cell, or as many as marks need."""
     levels = _levels(cells, bound)
     index = levels + LEVELS
     nan, mark, white, edge, clear = range(2 * LEVELS + 1, 2 * LEVELS + 6)
@@ -209,13 +209,13 @@ def _bitmap(
 
 
 def _levels(cells: np.ndarray, bound: float) -> np.ndarray:
-    """The colours of finite numbers, from −LEVELS to LEVELS; 0 of others."""
+    """Return the colour levels of finite numbers, from −LEVELS to LEVELS; 0 for others."""
     scaled = np.where(np.isfinite(cells), cells, 0) / (bound / LEVELS or 1.0)
     return np.rint(scaled, out=scaled).clip(-LEVELS, LEVELS).astype(np.int16)
 
 
 def _hatch(lines: np.ndarray, high: float, anchors: Anchors) -> str:
-    """The lines in the negative cells of a bitmap as the URI of an image: 1 of a weak colour, 2 of a strong one, 0 of none."""
+    """Return the lines in the negative cells of a bitmap as an image URI: 1 for weak lines, 2 for strong ones, 0 for none."""
     count = max(1, round(high / PERIOD))
     period = max(2, int(high / count))
     pixels = np.zeros((len(lines), count, period, lines.shape[1]), np.uint8)
@@ -225,7 +225,7 @@ def _hatch(lines: np.ndarray, high: float, anchors: Anchors) -> str:
 
 
 def _lines(path: str, wide: float, ink: tuple[int, ...], opacity: float, period: float = PERIOD) -> str:
-    """Horizontal lines across cells: the dashes of vertical lines through their middles."""
+    """Draw horizontal lines across cells, as dashes of vertical lines through their middles."""
     if not path:
         return ""
     dashes = f'stroke-dasharray="0 {period / 2:g} 1 {period / 2 - 1:g}"'
@@ -241,7 +241,7 @@ def _border(side: int) -> np.ndarray:
 
 @cache
 def _palette(anchors: Anchors) -> tuple[bytes, bytes]:
-    """The colours of a map's bitmap (red, green and blue of each), and how opaque they are: the last is not there."""
+    """Return the colours of a map's bitmap (red, green and blue of each), and their opacities; the last one is transparent."""
     marks = [NAN, MARK, (255, 255, 255), _rgb(hex_of(EDGE)), (0, 0, 0)]
     colours = ramp(np.linspace(-1, 1, 2 * LEVELS + 1), anchors).tobytes() + bytes(chain.from_iterable(marks))
     return colours, bytes([255] * (2 * LEVELS + len(marks)) + [0])
@@ -250,8 +250,8 @@ def _palette(anchors: Anchors) -> tuple[bytes, bytes]:
 def draw_scale(
     x: float, y: float, bound: float, range_: list[str], room: float, anchors: Anchors = SIGNED, what: str = ""
 ) -> tuple[str, float, float]:
-    """Draw the colour bar with its ends, hatched as the cells are, and the true extremes beside it or, if `room` is too narrow,
-    below it. The ends are also named "negative" and "positive" where there is room. `what`: what the numbers are.
+    """Draw the colour bar with its ends, hatched like the cells, and the exact extremes beside it or, if `room` is too narrow,
+    below it. The ends are also labelled "negative" and "positive" if there is room. `what`: what the numbers are.
 
     Returns
     -------
@@ -286,7 +286,7 @@ def draw_scale(
 
 
 def text(x: float, y: float, words: str, size: float, fill: str, anchor: str = "start", weight: int = 400, turn: int = 0) -> str:
-    """An SVG text; "" for no words."""
+    """Return an SVG text; "" for no words."""
     if not words:
         return ""
     extra = (f' text-anchor="{anchor}"' if anchor != "start" else "") + (f' font-weight="{weight}"' if weight != 400 else "")

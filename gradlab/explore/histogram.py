@@ -1,4 +1,4 @@
-"""A histogram: how many numbers fall into each of several equal parts of a range."""
+"""Histograms: the number of values in each of several equal parts of a range."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WIDE, TALL = 160.0, 38.0  # px
 
 
 def histogram(bins: Sequence[int], ends: tuple[str, str], colour: str, name: str) -> Drawing:
-    """Draw how many numbers there are in each part of a range.
+    """Draw the number of values in each part of a range.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def histogram(bins: Sequence[int], ends: tuple[str, str], colour: str, name: str
     ends : (str, str)
         The least and the greatest number.
     colour : str
-        Of the bars.
+        Colour of the bars.
     name : str
         What the numbers are.
     """

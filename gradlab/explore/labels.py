@@ -1,8 +1,7 @@
-"""What a node is called: what the user wrote (`×`, `mean(0)`, `.T`), told from the node's name and its arguments.
+"""Labels of nodes as the user writes operations (`×`, `mean(0)`, `.T`), from the node's name and arguments.
 
-gradlab and PyTorch name their nodes alike (`MulBackward0`), so one table serves both. What is not in the table is
-called by its name in Python's spelling (`LogSoftmaxBackward0`: `log_softmax`), and a function of the user's own as
-the user called it.
+gradlab and PyTorch name their nodes alike (`MulBackward0`), so one table serves both. Operations that are not in the table get
+their name in Python's spelling (`LogSoftmaxBackward0`: `log_softmax`), and the user's own functions the user's name.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def sign(node_name: str) -> str:
-    """What a user writes for the operation of a node: "×" for "MulBackward0"."""
+    """Return the user's spelling of a node's operation: "×" for "MulBackward0"."""
     name = BACKWARD.sub("", node_name)
     if name in SIGNS:
         return SIGNS[name]
-    if name == node_name or node_name.endswith("Backward"):  # no digit: the user's own Function
+    if name == node_name or node_name.endswith("Backward"):  # no digit: a custom Function
         return name or node_name
     if name.startswith("ScaledDotProduct"):
         return "scaled_dot_product_attention"
@@ -48,17 +47,17 @@ def sign(node_name: str) -> str:
     return SIGNS.get(name) or _WORD.sub("_", name).lower()
 
 
-def written(node_name: str, settings: dict[str, Any], rank: int | None) -> str:
-    """What a user writes for the operation, with what is known of its settings: "mean(0)", "** 3", "permute(0, 2, 1)".
+def operation_label(node_name: str, settings: dict[str, Any], rank: int | None) -> str:
+    """Return the user's spelling of an operation with its known settings: "mean(0)", "** 3", "permute(0, 2, 1)".
 
     Parameters
     ----------
     node_name : str
-        As "MeanBackward1".
+        For example "MeanBackward1".
     settings : dict
         Any of exponent; axis, axes (gradlab); dim, dims, dim0 and dim1 (PyTorch), as the node keeps them.
     rank : int or None
-        The number of axes of the operation's argument, to count axes from the left; None if it is not known.
+        The number of axes of the operation's argument, for counting axes from the left; None if unknown.
     """
     label = sign(node_name)
     if label == "**":
@@ -71,7 +70,7 @@ def written(node_name: str, settings: dict[str, Any], rank: int | None) -> str:
     if rank is not None:
         room = rank + (label in ("unsqueeze", "stack"))
         axes = [axis + room if axis < 0 else axis for axis in axes]
-    if label == "transpose" and "axes" in settings:  # gradlab keeps the whole permutation
+    if label == "transpose" and "axes" in settings:  # gradlab stores the whole permutation
         axes = [place for place, axis in enumerate(axes) if axis != place]
     if label in ("permute", "transpose") and rank == 2 and (label == "transpose" or axes == [1, 0]):
         return ".T"
@@ -81,14 +80,14 @@ def written(node_name: str, settings: dict[str, Any], rank: int | None) -> str:
 
 
 def index_written(index: Any, axis: int | None) -> str:
-    """An index that a node keeps, as one writes it: "[0]", "[:, 1:3]"; "" where it holds more than numbers and slices.
+    """Return an index stored by a node as it is written: "[0]", "[:, 1:3]"; "" if it contains more than numbers and slices.
 
     Parameters
     ----------
     index : tuple or int
-        Of gradlab's, one entry an axis; of PyTorch's `select`, the position.
+        For gradlab, one entry per axis; for PyTorch's `select`, the position.
     axis : int or None
-        Of which PyTorch selected; it must not be negative.
+        The axis of PyTorch's `select`, not negative.
     """
     if isinstance(index, int) and axis is not None:
         index = (*[slice(None)] * axis, index)
@@ -110,13 +109,13 @@ def index_written(index: Any, axis: int | None) -> str:
     return f"[{', '.join(parts)}]" if parts else ""
 
 
-def unnumbered(label: str) -> str:
-    """What an operation is called without the user's numbers: an index is "[…]", an axis is left out."""
+def strip_numbers(label: str) -> str:
+    """Return a label without the user's numbers: an index is "[…]", an axis is left out."""
     return "[…]" if label.startswith("[") else label.partition("(")[0]
 
 
-def shortened(text: str, limit: int) -> str:
-    """`text` with its middle left out where it is longer than `limit` characters; the ends tell names apart."""
+def shorten(text: str, limit: int) -> str:
+    """Shorten `text` to `limit` characters in the middle, since its ends distinguish names."""
     if len(text) <= limit:
         return text
     head = (limit - 1) // 3
@@ -124,9 +123,9 @@ def shortened(text: str, limit: int) -> str:
 
 
 def part_of_model(names: Sequence[str]) -> str:
-    """The part of a model that parameters belong to: "net[3]" for "net[3].weight" and "net[3].bias".
+    """Return the part of a model to which parameters belong: "net[3]" for "net[3].weight" and "net[3].bias".
 
-    It is "" if they have nothing in common. Parameters of several parts give the first and the last: "net[0] … net[8]".
+    It is "" if they have nothing in common. For parameters of several parts it is the first and the last: "net[0] … net[8]".
     """
     if not names:
         return ""
@@ -139,7 +138,7 @@ def part_of_model(names: Sequence[str]) -> str:
 
 
 def common_parts(one: str, other: str) -> int:
-    """How many steps two names' paths begin with in common."""
+    """Return the number of leading steps that two names share."""
     shared = 0
     for a, b in zip(module_path(one), module_path(other), strict=False):
         if a != b:
@@ -149,11 +148,11 @@ def common_parts(one: str, other: str) -> int:
 
 
 def steps_of(name: str) -> list[str]:
-    """All steps of a name: "net", "[0]", ".weight" of "net[0].weight"; none of ""."""
+    """Return all steps of a name: "net", "[0]", ".weight" for "net[0].weight"; none for ""."""
     return re.split(r"(?=[.\[])", name) if name else []
 
 
 def module_path(name: str) -> list[str]:
-    """The steps to where a parameter belongs: "net", "[0]" for "net[0].weight" and for "net[0]"; none for "weight"."""
+    """Return the steps to a parameter's module: "net", "[0]" for "net[0].weight" and for "net[0]"; none for "weight"."""
     steps = steps_of(name)
     return steps if steps and steps[-1].startswith("[") else steps[:-1]

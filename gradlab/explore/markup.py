@@ -1,8 +1,8 @@
-"""Sentences and numbers, written once and shown as HTML, LaTeX or plain text.
+"""Sentences and numbers that are shown as HTML, LaTeX or plain text.
 
-A sentence is a tuple of `Span`s, so that what a user named or computed is escaped exactly where it enters a format: nothing
-here ever pastes markup and user text together by hand. HTML carries its style inline: a notebook that is not trusted
-loses `<style>`, classes' rules and CSS variables, and what is left must still read well.
+A sentence is a tuple of `Span`s, so that the user's names and numbers are escaped exactly where they enter a format. Nothing here
+concatenates markup and user text by hand. HTML has inline styles: an untrusted notebook loses `<style>`, rules for classes and
+CSS variables, and the rest must still be readable.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from gradlab.explore.terms import TERMS
 from gradlab.explore.theme import hex_of
 
 MONO = "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace);font-size:92%"
-PLAIN_CODE = "font-size:92%;background:none;padding:0"  # of a <code>, which has its font in a notebook that is not trusted, too
-NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # on what holds user text: a `$` in it starts no formula
+PLAIN_CODE = "font-size:92%;background:none;padding:0"  # for <code>, which sets its font in untrusted notebooks, too
+NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # on elements with user text, so that a `$` in it does not start a formula
 STYLES = {
     "plain": "",
     "code": f"{PLAIN_CODE};color:inherit",
@@ -32,8 +32,8 @@ STYLES = {
 
 
 class Span(NamedTuple):
-    """A piece of a sentence. `kind` is a key of `STYLES`; kinds may be joined by a blank: "code dim". That of `term` has the
-    name of the term after a colon: "term:leaf"."""
+    """A piece of a sentence. `kind` is a key of `STYLES`, or several separated by blanks: "code dim". For `term`, the name of the
+    term follows a colon: "term:leaf"."""
 
     text: str
     kind: str = "plain"
@@ -43,7 +43,7 @@ Sentence = tuple[Span, ...]
 
 
 def say(*parts: str | Span | Sequence[Span]) -> Sentence:
-    """A sentence from strings, spans and sentences."""
+    """Make a sentence from strings, spans and sentences."""
     spans: list[Span] = []
     for part in parts:
         if isinstance(part, str):
@@ -56,17 +56,17 @@ def say(*parts: str | Span | Sequence[Span]) -> Sentence:
 
 
 def code(text: str) -> Span:
-    """Something the user wrote."""
+    """Mark text that the user wrote."""
     return Span(text, "code")
 
 
 def term(text: str, name: str, kind: str = "") -> Span:
-    """A word of `terms.TERMS`, which shows its explanation on hover and focus; in the style of a `kind`."""
+    """Mark a word of `terms.TERMS`, whose explanation is shown on hover and focus; in the style of a `kind`."""
     return Span(text, f"term:{name} {kind}".rstrip())
 
 
-def listed(items: Sequence[str | Span | Sequence[Span]], limit: int = 6) -> Sentence:
-    """ "a, b and c"; beyond `limit` items, "a, b and 98 more"."""
+def join_items(items: Sequence[str | Span | Sequence[Span]], limit: int = 6) -> Sentence:
+    """Return "a, b and c" or, for more than `limit` items, "a, b and 98 more"."""
     shown = list(items) if len(items) <= limit else [*items[: limit - 1], f"{len(items) - limit + 1} more"]
     spans: list[Span] = []
     for i, item in enumerate(shown):
@@ -76,16 +76,16 @@ def listed(items: Sequence[str | Span | Sequence[Span]], limit: int = 6) -> Sent
     return tuple(spans)
 
 
-def marked(text: str) -> Sentence:
-    """A sentence from a text in which code stands between backticks."""
+def parse_backticks(text: str) -> Sentence:
+    """Make a sentence from a text with code in backticks."""
     parts = text.split("`")
-    if len(parts) % 2 == 0:  # one has no partner
+    if len(parts) % 2 == 0:  # an unmatched backtick
         return say(text)
     return tuple(Span(part, "code" if i % 2 else "plain") for i, part in enumerate(parts) if part)
 
 
-def dimmed(sentence: Sentence) -> Sentence:
-    """The same, quieter, without a blank at its end."""
+def dim(sentence: Sentence) -> Sentence:
+    """Dim a sentence, and strip a blank at its end."""
     if sentence:
         sentence = (*sentence[:-1], sentence[-1]._replace(text=sentence[-1].text.rstrip()))
     return tuple(Span(s.text, s.kind if "dim" in s.kind else f"{s.kind} dim".replace("plain ", "")) for s in sentence)
@@ -93,7 +93,7 @@ def dimmed(sentence: Sentence) -> Sentence:
 
 # ------------------------------------------------------------------------------------------------------------- formats
 def escape_html(text: str) -> str:
-    """`text` for HTML content and quoted attributes."""
+    """Escape `text` for HTML content and quoted attributes."""
     return html.escape(clean(text), quote=True)
 
 
@@ -130,22 +130,22 @@ _LATEX = {
 
 
 def escape_latex(text: str) -> str:
-    """`text` for LaTeX's text mode. Ligatures (`--`) are kept apart, for text that is code."""
+    """Escape `text` for LaTeX's text mode. Ligatures (`--`) are prevented, for code."""
     return "".join(_LATEX.get(c, c) for c in clean(text))
 
 
 def breakable(text: str) -> str:
-    """The same, to be broken anywhere after a point, a bracket, an underscore or an operator: for code in a narrow column."""
+    """Escape `text`, and allow line breaks after points, brackets, underscores and operators: for code in a narrow column."""
     return "".join(_LATEX.get(c, c) + (r"\allowbreak{}" if c in "._[](),=+*/" else "") for c in clean(text))
 
 
 def style(kind: str) -> str:
-    """The inline style of a kind."""
+    """Return the inline style of a kind."""
     return ";".join(filter(None, (STYLES[k.partition(":")[0]] for k in kind.split())))
 
 
 def to_html(sentence: Iterable[Span]) -> str:
-    """The sentence as inline HTML."""
+    """Return the sentence as inline HTML."""
     parts = []
     for text, kind in sentence:
         body = escape_html(text)
@@ -161,7 +161,7 @@ def to_html(sentence: Iterable[Span]) -> str:
 
 
 def to_latex(sentence: Iterable[Span]) -> str:
-    """The sentence as LaTeX."""
+    """Return the sentence as LaTeX."""
     parts = []
     for text, kind in sentence:
         body = escape_latex(text)
@@ -174,13 +174,13 @@ def to_latex(sentence: Iterable[Span]) -> str:
 
 
 def to_text(sentence: Iterable[Span]) -> str:
-    """The sentence for a terminal."""
+    """Return the sentence for a terminal."""
     return clean("".join(span.text for span in sentence))
 
 
 # ------------------------------------------------------------------------------------------------------------- numbers
 def number(x: float, digits: int = 4) -> str:
-    """A number with `digits` significant digits and a true minus sign: "−0.2749", "1.52e−06", "∞"."""
+    """Format a number with `digits` significant digits and a true minus sign: "−0.2749", "1.52e−06", "∞"."""
     if x != x:
         return "NaN"
     if x in (float("inf"), float("-inf")):
@@ -192,13 +192,13 @@ def number(x: float, digits: int = 4) -> str:
     return (mantissa + e + exponent).replace("-", "−")
 
 
-def aligned(x: float) -> str:
-    """A number for a column: always four significant digits, "1.010" too."""
+def four_digits(x: float) -> str:
+    """Format a number for a column, always with four significant digits: "1.010"."""
     return number(x, 4) if not 1e-3 <= abs(x) < 1e4 else f"{x:#.4g}".rstrip(".").replace("-", "−")
 
 
 def scalar(x: Any, digits: int = 4) -> str:
-    """One element of an array in words: a bool, an integer as it is, a number, a complex number."""
+    """Format one element of an array: a bool, an integer, a real or a complex number."""
     if isinstance(x, bool):
         return str(x)
     if isinstance(x, complex):
@@ -209,12 +209,12 @@ def scalar(x: Any, digits: int = 4) -> str:
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """ "6×4"; "scalar"."""
+    """Return "6×4"; "scalar" for no axes."""
     return "×".join(map(str, shape)) if shape else "scalar"
 
 
 def size_text(size: float) -> str:
-    """A number of bytes: "1 byte", "262 kB", "1.2 GB"."""
+    """Format a number of bytes: "1 byte", "262 kB", "1.2 GB"."""
     if size == 1:
         return "1 byte"
     for unit in ("bytes", "kB", "MB", "GB"):
@@ -224,11 +224,11 @@ def size_text(size: float) -> str:
     return f"{size:.3g} TB"
 
 
-def grouped(n: int) -> str:
-    """ "12 000"."""
+def group_digits(n: int) -> str:
+    """Format an integer with groups of three digits: "12 000"."""
     return f"{n:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def count(n: int, noun: str, plural: str = "") -> str:
-    """ "1 leaf", "3 leaves", "12 000 elements"."""
-    return f"{grouped(n)} {noun if n == 1 else plural or noun + 's'}"
+    """Return a number with a noun: "1 leaf", "3 leaves", "12 000 elements"."""
+    return f"{group_digits(n)} {noun if n == 1 else plural or noun + 's'}"

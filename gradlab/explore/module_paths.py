@@ -1,4 +1,4 @@
-"""Paths of modules and parameters from the user's name for a model, as one writes them: `net.layers[0].weight`."""
+"""Paths of modules and parameters from the user's name for a model, as in code: `net.layers[0].weight`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 
 def is_model(value: Any) -> bool:
-    """Whether a value is a module as torch's are, and not a class of modules."""
+    """Return whether a value is a module like PyTorch's, and not a class."""
     return not issubclass(type(value), type) and callable(getattr(type(value), "named_modules", None))
 
 
-CALL = ", call "  # before the number of a call in the path of a module that is called several times: "net.block, call 2"
+CALL = ", call "  # before the number of a call of a module that is called several times: "net.block, call 2"
 STEP = re.compile(r"\.?[^.\[\]]+|\[[^\]]*\]")
 
 
 def attribute(name: str, path: str, model: Any = None) -> str:
-    """The path of a module or a parameter in a model as one writes it: "0.weight" of `net` as `net[0].weight`, "heads.1" where
-    `heads` is a dictionary of modules as `net.heads['1']`."""
+    """Return the path of a module or parameter of a model as in code: "0.weight" of `net` as `net[0].weight`, "heads.1" as
+    `net.heads['1']` if `heads` is a dictionary of modules."""
     for part in path.split(".") if path else ():
         children = getattr(model, "_modules", None)
         keyed = callable(getattr(type(model), "keys", None))
@@ -28,7 +28,8 @@ def attribute(name: str, path: str, model: Any = None) -> str:
 
 
 def prefixes(path: str) -> list[str]:
-    """The modules around one, and itself: `net`, `net.layers`, `net.layers[0]` of "net.layers[0]"."""
+    """Return the path of a module and those of the modules around it: `net`, `net.layers`, `net.layers[0]` for
+    "net.layers[0]"."""
     return list(_prefixes(path))
 
 
@@ -38,23 +39,24 @@ def _prefixes(path: str) -> tuple[str, ...]:
 
 
 def last_step(path: str) -> str:
-    """ "[0]" of "net.layers[0]", "attn" of "net.attn"."""
+    """Return "[0]" for "net.layers[0]", "attn" for "net.attn"."""
     steps = STEP.findall(path)
     return str(steps[-1]).removeprefix(".") if steps else path
 
 
 def is_below(path: str, module: str) -> bool:
-    """Whether a path leads to a parameter of a module, or to a module inside of it."""
+    """Return whether a path leads to a parameter of a module, or to a module inside it."""
     return path.startswith((f"{module}.", f"{module}["))
 
 
 def without_root(path: str, root: str) -> str:
-    """A path without the name of the model: "fc1.weight" of "net.fc1.weight"; the whole path if the name is part of a step."""
+    """Remove the model's name from a path: "fc1.weight" for "net.fc1.weight". The path is unchanged if the name is part of a
+    step."""
     return path.removeprefix(f"{root}.") if root else path
 
 
 def path_range(first: str, last: str) -> str:
-    """A path for modules with consecutive numbers: "net.layers[0–3]" for "net.layers[0]" and "net.layers[3]", and
+    """Return a path for modules with consecutive numbers, "net.layers[0–3]" for "net.layers[0]" and "net.layers[3]", or
     "net.block, calls 1–4" for calls of one module."""
     start, end = first.removesuffix("]"), "]" if last.endswith("]") else ""
     if CALL in last_step(last):

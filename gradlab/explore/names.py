@@ -1,12 +1,12 @@
 """The user's own names for tensors: `loss`, `params[0]`, `model.fc1.weight`, `layers[3].gamma`.
 
-A namespace is searched in this order: what is bound to a name; what lists, tuples and dictionaries bound to a name hold, and what
-`named_parameters()` of a model says; the parameters of models in containers; what objects have in their own dictionaries, and
-objects and containers in these. Of several names for one tensor the best is taken (`_rank`): the attribute of a layer says more
-than a place in a list of all parameters. A variable of a loop names only what has no other name.
+A namespace is searched in this order: names bound to tensors; items of lists, tuples and dictionaries bound to a name, and
+`named_parameters()` of models; parameters of models in containers; objects' own dictionaries, and objects and containers in
+these. Of several names for one tensor the best is used (`_rank`): the attribute of a layer says more than a position in a list of
+all parameters. A loop variable names only tensors without another name.
 
-No code of the user's runs but `named_parameters`: reading an attribute may run some, and so does `isinstance`. What an object is,
-is asked of its type, and its dictionary is taken by the slot that Python itself made for it.
+The only user code that runs is `named_parameters`: reading an attribute could run code, and so could `isinstance`. So objects are
+classified by their type, and their dictionaries are read through Python's own slots.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from gradlab.explore.libraries import library_of
 from gradlab.explore.module_paths import attribute
 from gradlab.explore.trace.notes import METHODS, locals_of
 
-HELD = 1000  # how many items of one container are looked at
-ITEMS, DEEP = 5000, 4  # how much in objects and what they hold is looked at, and how many steps deep
-LARGEST = 2_000_000  # characters of a source that is parsed
-FILES = 100  # of which the variables of loops are remembered
+HELD = 1000  # maximum number of items per container that are examined
+ITEMS, DEEP = 5000, 4  # maximum number of items in objects that are examined, and maximum depth
+LARGEST = 2_000_000  # maximum size of a source that is parsed, in characters
+FILES = 100  # files whose loop variables are cached
 SIMPLE = (str, int, float, bool, complex, bytes, type(None))
-OURS = ("gradlab.explore.", "gradlab.notebook.")  # reports and their like hold much, and nothing that wants a name
+EXPLORER_PACKAGES = ("gradlab.explore.", "gradlab.notebook.")  # their objects hold many tensors, and need no names
 
-# What a class is made of, as Python itself tells it, whatever its metaclass does.
+# Slots of classes, read without the code of metaclasses.
 _MRO, _SPACE, _NAME, _OFFSET = (type.__dict__[slot] for slot in ("__mro__", "__dict__", "__name__", "__weakrefoffset__"))
 
 
 def names_in(namespace: Mapping[str, Any], first: Iterable[str] = (), loops: frozenset[str] | None = None) -> dict[str, Any]:
-    """{name: tensor}, one name for each tensor.
+    """Return {name: tensor}, with one name for each tensor.
 
-    A plain name is preferred to `layers[0].weight`, that to `params[0]`, one of `first` to any other, an earlier binding to a
-    later. Names that start with an underscore (IPython keeps results under such) are not the user's. `loops` are the variables of
-    the program's loops; by default those of the running cell or script.
+    A plain name is preferred to `layers[0].weight`, and that to `params[0]`; one of `first` to any other; an earlier binding to a
+    later one. Names with a leading underscore (such as IPython's results) are ignored. `loops` are the variables of the program's
+    loops; by default those of the running cell or script.
     """
     order = _users_names(namespace, first)
-    held = {name: list(_held(name, namespace[name])) for name in order}
+    held = {name: list(_contents(name, namespace[name])) for name in order}
     passing = _passing(order, namespace, held, frozenset(first), _known_loops(loops))
     found = list(_named_tensors(order, passing, namespace, held))
     passing |= _aliases(found, namespace) - set(first)
@@ -68,8 +68,8 @@ def _users_names(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> lis
 def _named_tensors(
     order: Iterable[str], passing: set[str], namespace: Mapping[str, Any], held: Mapping[str, list[tuple[str, Any]]]
 ) -> Iterator[tuple[str, str, Any]]:
-    """(name, path from it, tensor) of all tensors, several times if several paths lead to one. What objects hold comes once; a
-    path from a `passing` name is used only if it is the only one."""
+    """Yield (name, path from it, tensor) of all tensors, several times if several paths lead to one. Contents of an object come
+    once. A path from a `passing` name is used only if it is the only one."""
     order = sorted(order, key=passing.__contains__)
     for name in order:
         if library_of(namespace[name]) is not None:
@@ -88,8 +88,8 @@ def _named_tensors(
 
 
 def _rank(root: str, name: str) -> int:
-    """Of two names for one tensor that of the lower rank is better: its own; the one that says where it belongs, `layer.weight`,
-    `params['w']`; a place in a list that belongs somewhere, `neuron.w[0]`; in a list of its own, `params[0]`; in an optimizer."""
+    """Return a rank; the name with the lowest rank is used: a plain name; one that says where the tensor belongs, `layer.weight`
+    or `params['w']`; a place in a list of an object, `neuron.w[0]`; a place in a plain list, `params[0]`; in an optimizer."""
     if name == root:
         return 0
     if "param_groups" in name:
@@ -99,23 +99,23 @@ def _rank(root: str, name: str) -> int:
     return 2 if "." in name else 3
 
 
-# ---------------------------------------------------------------------------------------------------- names that only pass by
+# ---------------------------------------------------------------------------------------------------- loop variables
 def _known_loops(loops: frozenset[str] | None) -> frozenset[str]:
     return loop_variables(cells.current) if loops is None else loops
 
 
 def running_loops(codes: Iterable[CodeType]) -> frozenset[str]:
-    """The variables of the loops in the cell that runs, and in the files of functions that run."""
+    """Return the variables of the loops in the running cell, and in the files of running functions."""
     return frozenset().union(*map(loop_variables, {cells.current, *(code.co_filename for code in codes)}))
 
 
 def loop_variables(filename: str | None) -> frozenset[str]:
-    """The variables of the `for` statements in a file or a cell."""
+    """Return the variables of the `for` statements in a file or a cell."""
     lines = [] if filename is None else linecache.getlines(filename)
     if not lines:
         return frozenset()
     known = _variables.get(str(filename))
-    if known is None or known[0] is not lines:  # linecache gives the same list as long as the file is the same
+    if known is None or known[0] is not lines:  # linecache returns the same list as long as the file is unchanged
         if len(_variables) >= FILES:
             _variables.clear()
         known = _variables[str(filename)] = lines, _loop_targets("".join(lines))
@@ -143,10 +143,11 @@ def _passing(
     first: frozenset[str],
     loops: frozenset[str],
 ) -> set[str]:
-    """The names that a loop binds or has left behind, as `p` of `for p in model.parameters()`, `layer` of `for layer in layers`.
+    """Return the names that a loop binds or has left behind: `p` of `for p in model.parameters()`, `layer` of `for layer in
+    layers`.
 
-    These are the variables of the program's loops, of tensors those that are leaves that learn; and, where the source is not
-    known, names for the last item of something that was bound before, of which no other item has a name.
+    These are the variables of the program's loops (for tensors, only trainable leaves) and, if the source is unknown, names of
+    the last item of a container that was bound earlier, whose other items have no names.
     """
     names = [name for name in namespace if name in held]
     at: dict[int, str] = {}
@@ -156,7 +157,7 @@ def _passing(
         place[name] = i
     passing = set()
     for holder in names:
-        items = _passed(held[holder], namespace[holder])
+        items = _loop_items(held[holder], namespace[holder])
         if len(items) < 2 or is_users(namespace[holder]):
             continue
         last = items[-1]
@@ -171,29 +172,29 @@ def _passing(
 
 
 def loop_leftovers(namespace: Mapping[str, Any], loops: frozenset[str] | None = None) -> set[str]:
-    """The names for items of containers of the namespace that a loop over these has left behind."""
+    """Return the names that a loop over containers of the namespace has left behind for their items."""
     order = _users_names(namespace)
-    held = {name: list(_held(name, namespace[name])) for name in order}
+    held = {name: list(_contents(name, namespace[name])) for name in order}
     inside = {id(item) for name in order for _, item in items_of(name, namespace[name]) or ()}
     passing = _passing(order, namespace, held, frozenset(), _known_loops(loops))
     return {name for name in passing if id(namespace[name]) in inside}
 
 
-def _passed(items: list[tuple[str, Any]], holder: Any) -> list[Any]:
-    """What a loop over a container goes through; over the modules of a model, too."""
+def _loop_items(items: list[tuple[str, Any]], holder: Any) -> list[Any]:
+    """Return the items that a loop over a container visits; for a model, its modules."""
     modules = modules_in("", holder)
     return [module for _, module in modules if module is not holder] if modules else [item for _, item in items]
 
 
 def _may_learn(value: Any) -> bool:
-    """Whether a value is a leaf that requires grad, or anything but a tensor and a number."""
+    """Return whether a value is a leaf that requires grad, or neither a tensor nor a number."""
     library = library_of(value)
     return type(value) not in SIMPLE if library is None else bool(value.requires_grad) and library.is_leaf(value)
 
 
 def _aliases(found: Iterable[tuple[str, str, Any]], namespace: Mapping[str, Any]) -> set[str]:
-    """The plain names that were given to the last of the leaves that an earlier name leads to, and to no other of these: a loop
-    over them leaves its variable so."""
+    """Return the plain names of the last of the leaves to which an earlier name leads, if the others have none: a loop over them
+    leaves its variable so."""
     place = {name: i for i, name in enumerate(namespace)}
     plain: dict[int, list[str]] = {}
     reached: dict[str, dict[int, None]] = {}
@@ -211,20 +212,20 @@ def _aliases(found: Iterable[tuple[str, str, Any]], namespace: Mapping[str, Any]
     return aliases
 
 
-# ----------------------------------------------------------------------------------------------------------- what things hold
-def _held(name: str, value: Any) -> Iterable[tuple[str, Any]]:
-    """The items of a container that is bound to a name, or the parameters of a model."""
+# ----------------------------------------------------------------------------------------------------------- contents
+def _contents(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+    """Return the items of a container that is bound to a name, or the parameters of a model."""
     items = items_of(name, value)
     return _parameters(name, value) if items is None else items
 
 
 def _held_deeper(name: str, value: Any) -> Iterable[tuple[str, Any]]:
-    """The parameters of the models in a container."""
+    """Return the parameters of the models in a container."""
     return [parameter for label, item in items_of(name, value) or () for parameter in _parameters(label, item)]
 
 
 def _of_objects(order: Iterable[str], namespace: Mapping[str, Any], looked: set[int]) -> Iterator[tuple[str, str, Any]]:
-    """The tensors that require grad that objects hold which are neither containers nor tensors: `regression.weight`,
+    """Yield the tensors that require grad in objects that are not containers or tensors: `regression.weight`,
     `net.layers[0].neurons[2].w`."""
     for root, label, item in _inside(order, namespace, looked):
         if library_of(item) is not None and item.requires_grad:
@@ -232,7 +233,8 @@ def _of_objects(order: Iterable[str], namespace: Mapping[str, Any], looked: set[
 
 
 def _inside(order: Iterable[str], namespace: Mapping[str, Any], looked: set[int]) -> Iterator[tuple[str, str, Any]]:
-    """(name, path from it, item) of what is held by containers and objects, and by what these hold. Each is `looked` at once."""
+    """Yield (name, path from it, item) of the contents of containers and objects, recursively. Each is visited once
+    (`looked`)."""
     waiting = deque((name, name, namespace[name], 0) for name in order)
     room = ITEMS
     while waiting and room > 0:
@@ -250,13 +252,13 @@ def _inside(order: Iterable[str], namespace: Mapping[str, Any], looked: set[int]
 
 
 def _own(name: str, value: Any) -> list[tuple[str, Any]]:
-    """What an object's own dictionary holds under names that do not begin with an underscore."""
+    """Return the entries of an object's own dictionary whose names do not begin with an underscore."""
     kind = type(value)
     if issubclass(kind, (type, ModuleType, FunctionType)):
         return []
     for one in _MRO.__get__(kind):
         space = _SPACE.__get__(one)
-        if str(space.get("__module__", "")).startswith(OURS):
+        if str(space.get("__module__", "")).startswith(EXPLORER_PACKAGES):
             return []
         if "__dict__" in space:
             slot = space["__dict__"]
@@ -269,8 +271,8 @@ def _own(name: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def items_of(name: str, value: Any) -> list[tuple[str, Any]] | None:
-    """The items of a list, tuple or dictionary, or the attributes of an object of the program's own class, as one writes them;
-    None of anything else."""
+    """Return the items of a list, tuple or dictionary, or the attributes of an object of the program's own class, with their
+    paths in code; None for other values."""
     if type(value) in (list, tuple):
         return [(f"{name}[{i}]", item) for i, item in enumerate(value[:HELD])]
     if type(value) is dict:
@@ -281,12 +283,12 @@ def items_of(name: str, value: Any) -> list[tuple[str, Any]] | None:
 
 
 def is_users(value: Any) -> bool:
-    """Whether it is an object of a plain class that the program defines, a trainer that holds a model, say."""
+    """Return whether a value is an object of a plain class of the program, such as a trainer that holds a model."""
     return type(type(value)) is type and type(value).__module__ == "__main__" and not _defines(value, "named_parameters")
 
 
 def with_held(namespace: Mapping[str, Any], loops: frozenset[str] | None = None) -> dict[str, Any]:
-    """The namespace, and what objects of the program's own classes in it hold, as `trainer.model`."""
+    """Return the namespace with the attributes of objects of the program's own classes, such as `trainer.model`."""
     passing = loop_leftovers(namespace, loops)
     held = {
         label: item
@@ -298,30 +300,30 @@ def with_held(namespace: Mapping[str, Any], loops: frozenset[str] | None = None)
 
 
 def _defines(value: Any, name: str) -> bool:
-    """Whether the class of an object, or one that it derives from, defines a name."""
+    """Return whether the class of an object or one of its bases defines a name."""
     return any(name in _SPACE.__get__(one) for one in _MRO.__get__(type(value)))
 
 
 def _parameters(name: str, value: Any) -> Iterable[tuple[str, Any]]:
-    """The parameters of a model; none of anything else."""
+    """Return the parameters of a model; none for other values."""
     if issubclass(type(value), (type, ModuleType)):
         return []
     try:
         if not callable(getattr(type(value), "named_parameters", None)):
             return []
         parameters = [(path, parameter) for path, parameter in islice(value.named_parameters(), HELD)]
-    except Exception:  # noqa: BLE001  (a model of the user's that is not finished: it then has no names for us)
+    except Exception:  # noqa: BLE001  (a model of the user's that is not finished has no names)
         return []
     return [(attribute(name, path, value), parameter) for path, parameter in parameters if type(path) is str]
 
 
 def held_by_self(value: Any) -> list[tuple[str, Any]]:
-    """What the attributes of `self` hold in a class of the user's, "self.model"; nothing of a model's own."""
+    """Return the attributes of `self` in a class of the user's, "self.model"; none for a model's own `self`."""
     return [] if value is None or _defines(value, "named_parameters") else _own("self", value)
 
 
 def names_of_functions(spaces: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The names of running functions, innermost first, what `self` of a trainer holds among them."""
+    """Return the names in running functions, innermost first, including attributes of a trainer's `self`."""
     found: dict[str, Any] = {}
     for space in spaces:
         for name, value in (*space.items(), *held_by_self(space.get("self"))):
@@ -330,7 +332,8 @@ def names_of_functions(spaces: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def owners_in(space: Mapping[str, Any]) -> dict[str, Any]:
-    """Of some names those that may hold what learns: models, optimizers, leaves that require grad, and containers of them."""
+    """Return the names of values that may have parameters: models, optimizers, leaves that require grad, and containers of
+    these."""
     return {name: value for name, value in space.items() if type(name) is str and name[:1] != "_" and _owns(name, value)}
 
 
@@ -345,7 +348,7 @@ def _owns(name: str, value: Any, deeper: bool = True) -> bool:
 
 
 def caller_names(depth: int = 1) -> dict[str, Any]:
-    """The names of the frame `depth` above the function that calls this: its locals, then its globals."""
+    """Return the names in the frame `depth` above the caller of this function: its locals, then its globals."""
     frame = sys._getframe(depth + 1)
     own = locals_of(frame)
     first = tuple(own) if frame.f_code.co_flags & CO_OPTIMIZED else ()
@@ -353,27 +356,27 @@ def caller_names(depth: int = 1) -> dict[str, Any]:
 
 
 def is_optimizer(value: Any) -> bool:
-    """Whether a value is an optimizer of a library that goes by torch's names."""
+    """Return whether a value is an optimizer of a library that uses PyTorch's names."""
     return any(_NAME.__get__(one) == "Optimizer" for one in _MRO.__get__(type(value)))
 
 
 def modules_in(name: str, model: Any) -> list[tuple[str, Any]]:
-    """A model and all its modules, with their paths from its name, as one writes them; of anything else nothing."""
+    """Return a model and all its modules, with their paths in code; an empty list for other values."""
     try:
         if not callable(getattr(type(model), "named_modules", None)):
             return []
         return [(attribute(name, path, model), module) for path, module in model.named_modules()]
-    except Exception:  # noqa: BLE001  (a model of the user's that is not finished has no names for us)
+    except Exception:  # noqa: BLE001  (a model of the user's that is not finished has no names)
         return []
 
 
 def module_names(spaces: Iterable[Mapping[str, Any]], loops: frozenset[str] | None = None) -> dict[int, str]:
-    """What modules are called in some namespaces, of these the first first, by identity: `net[0]`, `trainer.model`."""
+    """Return {id: name} of the modules in some namespaces, earlier namespaces first: `net[0]`, `trainer.model`."""
     names: dict[int, str] = {}
     later: list[tuple[str, Any]] = []
     for space in spaces:
         order = _users_names(space)
-        held = {name: list(_held(name, space[name])) for name in order}
+        held = {name: list(_contents(name, space[name])) for name in order}
         passing = _passing(order, space, held, frozenset(), _known_loops(loops))
         pairs = [(name, space[name]) for name in order if name not in passing]
         for label, model in [*pairs, *(item for name, value in pairs for item in items_of(name, value) or ())]:
@@ -386,10 +389,10 @@ def module_names(spaces: Iterable[Mapping[str, Any]], loops: frozenset[str] | No
     return names
 
 
-# ------------------------------------------------------------------------------------------- objects that compute as modules do
+# ------------------------------------------------------------------------------------------- objects that compute like modules
 class CalledObject(NamedTuple):
-    """An object of a class that computes as a module does: a weak reference to it, what it is called, the name of its class, and
-    the code of its methods that compute."""
+    """An object of a class that computes like a module: a weak reference to it, its name, the name of its class, and the code of
+    its computing methods."""
 
     ref: weakref.ref[Any]
     path: str
@@ -398,11 +401,11 @@ class CalledObject(NamedTuple):
 
 
 def called_objects(space: Mapping[str, Any]) -> dict[int, CalledObject]:
-    """What objects are called in a namespace that compute as modules do, `layers[0]`, by the identity of the weak reference that
-    Python has one of for each object. As of tensors, the shortest path is taken, and a variable of a loop last."""
+    """Return the objects in a namespace that compute like modules, with their names, `layers[0]`, by the id of their weak
+    reference, which is unique for each object. As for tensors, the shortest path is used, and a loop variable last."""
     found: dict[int, CalledObject] = {}
     order = _users_names(space)
-    held = {name: list(_held(name, space[name])) for name in order}
+    held = {name: list(_contents(name, space[name])) for name in order}
     passing = _passing(order, space, held, frozenset(), _known_loops(None))
     looked: set[int] = set()
     for several in ([name for name in order if name not in passing], [name for name in order if name in passing]):
@@ -415,7 +418,7 @@ def called_objects(space: Mapping[str, Any]) -> dict[int, CalledObject]:
 
 
 def _methods(value: Any) -> tuple[CodeType, ...]:
-    """The code of the methods by which an object computes that is neither a module nor a tensor and takes weak references."""
+    """Return the code of the methods by which an object computes that is not a module or tensor and supports weak references."""
     kind = type(value)
     if issubclass(kind, (type, ModuleType, FunctionType)) or not _OFFSET.__get__(kind):
         return ()

@@ -1,7 +1,7 @@
-"""What is drawn of a matrix: its cells, pooled to so many a side, its true extremes, and its corners for the text.
+"""Matrices pooled for drawing: cells, at most so many per side, exact extremes, and corners for the text.
 
-A matrix on a device is reduced there, and the result comes in one transfer; only one that has fewer elements than the picture has
-cells is copied as it is.
+A matrix on a device is pooled there, and the result is read in one transfer. Only a matrix with fewer elements than the picture
+has cells is copied as it is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Truth = tuple[float, float, dict[str, int]]
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows and columns of a matrix that a text shows, None standing for those left out between; and their numbers."""
+    """Rows and columns of a matrix for a text, with None for omitted ones, and their numbers."""
 
     rows: list[int | None]
     columns: list[int | None]
@@ -27,27 +27,27 @@ class Sample:
     present: np.ndarray | None
 
     def at(self, i: int, j: int) -> float | None:
-        """The number in row i and column j; None if it has not been computed."""
+        """Return the number in row i and column j; None if it has not been computed."""
         at = [k for k in self.rows if k is not None].index(i), [k for k in self.columns if k is not None].index(j)
         return float(self.numbers[at]) if self.present is None or self.present[at] else None
 
 
 @dataclass(frozen=True)
 class PooledMatrix:
-    """What is drawn of a matrix.
+    """A matrix as it is drawn.
 
     Attributes
     ----------
     shape : (int, int)
-        Of the matrix.
+        Shape of the matrix.
     rows, columns : ndarray of int
         The first row and column of each row and column of cells.
     cells : ndarray
         Each block's value of largest magnitude, with its sign; NaN if it has one.
     shown : ndarray of bool
-        Which cells have any value.
+        Mask of the cells with a value.
     empty : int
-        How many elements of the matrix have none.
+        Number of elements of the matrix without a value.
     truth : (float, float, dict of str to int)
         The least and the greatest finite element (0, 0 if there is none), and how many are "NaN", "+inf" and "−inf".
     sample : Sample
@@ -63,7 +63,7 @@ class PooledMatrix:
     sample: Sample
 
 
-def reduced(values: Any, limit: int, *, filled: Any = None, blocks: Sequence[tuple[str, int]] | None = None) -> PooledMatrix:
+def pool_matrix(values: Any, limit: int, *, filled: Any = None, blocks: Sequence[tuple[str, int]] | None = None) -> PooledMatrix:
     """Reduce a vector or matrix to at most `limit` cells a side. See `heatmap` for `filled`, `blocks` and the errors."""
     numbers = matrix_of(values)
     m, n = numbers.shape
@@ -87,19 +87,19 @@ def reduced(values: Any, limit: int, *, filled: Any = None, blocks: Sequence[tup
 
 
 def sampled_rows_and_columns(shape: tuple[int, int]) -> tuple[list[int | None], list[int | None]]:
-    """Which rows and columns of a matrix a text shows; None stands for those left out between."""
+    """Return the rows and columns of a matrix to show in a text, with None for omitted ones."""
     return _ends(shape[0], 12, 8, 3), _ends(shape[1], 8, 5, 2)
 
 
 def _ends(size: int, whole: int, first: int, last: int) -> list[int | None]:
-    """The first few and the last few of `size`, or all up to `whole`."""
+    """Return the first few and the last few of `size` numbers, or all up to `whole`."""
     return list(range(size)) if size <= whole else [*range(first), None, *range(size - last, size)]
 
 
 def _reduced_there(
     numbers: Any, rows: np.ndarray, columns: np.ndarray, corners: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, Truth, np.ndarray]:
-    """Cells, truth and the elements at `corners` of a matrix on a device, where `reduceat` is not to be had."""
+    """Return cells, extremes and the elements at `corners` of a matrix on a device, where `reduceat` is not available."""
     xp = namespace_of[type(numbers)]
     high = low = numbers
     for axis, starts in ((0, rows), (1, columns)):
@@ -123,7 +123,7 @@ def _slices(axis: int, starts: np.ndarray, size: int) -> list[tuple[slice, ...]]
 
 
 def matrix_of(values: Any) -> Any:
-    """`values` as a 2-D floating-point array, on the device they lie on; a vector becomes one row."""
+    """Return `values` as a 2-D floating-point array on their device; a vector becomes one row."""
     numbers = values if is_array(values) else np.asarray(values)
     if numbers.dtype.kind not in "fiub":
         raise TypeError(f"a heat map shows real numbers; got dtype {numbers.dtype}")
@@ -135,7 +135,7 @@ def matrix_of(values: Any) -> Any:
 
 
 def extremes(numbers: np.ndarray, present: np.ndarray | None = None) -> tuple[float, float, dict[str, int]]:
-    """The least and the greatest finite value (0, 0 if there is none), and how many cells are NaN, +inf and −inf."""
+    """Return the least and the greatest finite value (0, 0 if there is none), and the numbers of NaN, +inf and −inf."""
     if present is not None:
         numbers = numbers[np.broadcast_to(present, numbers.shape)]
     finite = np.isfinite(numbers)
@@ -154,7 +154,7 @@ def extremes(numbers: np.ndarray, present: np.ndarray | None = None) -> tuple[fl
 
 
 def bins(blocks: Sequence[tuple[str, int]], limit: int) -> np.ndarray:
-    """Where at most `limit` bins begin, evenly over each block; no bin crosses from one block into the next."""
+    """Return the starts of at most `limit` bins, evenly over each block; no bin crosses a boundary between blocks."""
     sizes = [size for _, size in blocks if size]
     total = sum(sizes)
     if total <= limit or not sizes:
@@ -176,7 +176,7 @@ def bins(blocks: Sequence[tuple[str, int]], limit: int) -> np.ndarray:
 def pool(
     numbers: np.ndarray, row_starts: np.ndarray, column_starts: np.ndarray, present: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Each block's value of largest magnitude, with its sign (NaN if it has one), and whether it has any value."""
+    """Return each block's value of largest magnitude, with its sign (NaN if it has one), and whether it has any value."""
     if present is not None:
         numbers = np.where(present, numbers, 0)
         present = np.broadcast_to(present, numbers.shape)
@@ -185,7 +185,7 @@ def pool(
         if len(starts) < numbers.shape[axis]:
             high, low = np.maximum.reduceat(high, starts, axis), np.minimum.reduceat(low, starts, axis)
             present = None if present is None else np.logical_or.reduceat(present, starts, axis)
-    cells = np.where(high >= -low, high, low)  # NaN compares false and is in both
+    cells = np.where(high >= -low, high, low)  # comparisons with NaN are false, and NaN is in both
     return cells, np.ones(cells.shape, bool) if present is None else np.array(present)
 
 

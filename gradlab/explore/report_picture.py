@@ -1,7 +1,7 @@
-"""The picture of a report: the graph, and heat maps of the matrix-shaped gradients beside it or below it.
+"""Picture of a report: the graph, and heat maps of the matrix-shaped gradients beside or below it.
 
-A graph that leaves room for its maps stands beside them, a wider one gets the width. What would make a cell's output too large is
-left out, last map first, and the report says so.
+A narrow graph has its maps beside it, a wide one gets the full width. If a cell's output would be too large, maps are left out,
+the last one first, and the report says so.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from gradlab.explore.heat_svg import SEPARATE
 from gradlab.explore.pooled_matrix import PooledMatrix
 
 WIDTH = 940  # of a notebook's output, in pixels
-CELLS = 64  # a side
-SIDES = 400, 300, 220, 220, 180  # how long a map's longer side is in pixels, of one, two, ... maps
-SVG_BYTES = 105_000  # of the picture; in base64 140 kB
+CELLS = 64  # per side
+SIDES = 400, 300, 220, 220, 180  # longer side of a map in pixels, for one, two, ... maps
+SVG_BYTES = 105_000  # maximum size of the picture; 140 kB in base64
 
 
 @dataclass(frozen=True)
 class Map:
-    """A gradient pooled to at most `CELLS` a side, kept as numbers so that it can be plotted later."""
+    """A gradient pooled to at most `CELLS` per side, kept as numbers for later plots."""
 
     name: str
     shape: tuple[int, int]
     cells: tuple[int, int]
     data: bytes  # float32
-    rows: tuple[int, ...]  # the first row and column of each cell
+    rows: tuple[int, ...]  # the first row of each cell
     columns: tuple[int, ...]
 
     def values(self) -> np.ndarray:
-        """The cells as a matrix."""
+        """Cells as a matrix."""
         return np.frombuffer(self.data, np.float32).reshape(self.cells)
 
 
-def kept(name: str, matrix: PooledMatrix) -> Map:
-    """What a report keeps of a matrix."""
+def map_of(name: str, matrix: PooledMatrix) -> Map:
+    """Convert a matrix to the form that a report keeps."""
     with np.errstate(over="ignore"):
         data = np.ascontiguousarray(matrix.cells, np.float32).tobytes()
     cells = int(matrix.cells.shape[0]), int(matrix.cells.shape[1])
@@ -47,17 +47,17 @@ def kept(name: str, matrix: PooledMatrix) -> Map:
 
 
 def picture(graph: Drawing | None, maps: Sequence[Drawing]) -> tuple[Drawing | None, int]:
-    """The picture, and how many of the maps are in it."""
+    """Return the picture, and the number of maps in it."""
     shown = len(maps)
     while True:
-        drawing = _arranged(graph, maps[:shown])
+        drawing = _arrange(graph, maps[:shown])
         if drawing is None or not shown or len(drawing.svg()) <= SVG_BYTES:
             return drawing, shown
         shown -= 1
 
 
-def _arranged(graph: Drawing | None, maps: Sequence[Drawing]) -> Drawing | None:
-    """Beside each other or below each other, whichever is less tall."""
+def _arrange(graph: Drawing | None, maps: Sequence[Drawing]) -> Drawing | None:
+    """Put graph and maps beside or below each other, whichever is less tall."""
     if graph is None:
         return _in_rows(maps, WIDTH) if maps else None
     if not maps:
@@ -83,6 +83,7 @@ def _in_rows(drawings: Sequence[Drawing], width: float) -> Drawing:
 
 
 def heat_maps(gradients: Sequence[tuple[str, PooledMatrix]]) -> list[Drawing]:
-    """The heat maps of one or more gradients under their names. Few cells altogether are drawn one by one, many as bitmaps."""
+    """Return heat maps of gradients under their names. A small total number of cells is drawn separately, a large one as
+    bitmaps."""
     side, separate = SIDES[min(len(gradients), len(SIDES)) - 1], SEPARATE // len(gradients)
     return [heatmap(matrix, title=clean(name), limit=CELLS, separate=separate, side=side) for name, matrix in gradients]

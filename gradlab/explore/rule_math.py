@@ -1,7 +1,7 @@
-"""The rule behind a node as formulas that a browser can set: gradlab's own LaTeX, as nested lists named after MathML's elements.
+"""Rules as formulas for browsers: gradlab's LaTeX as nested lists named after MathML's elements.
 
-["mfrac", [a], [b]] is a fraction, ["mi", "y"] an identifier. What the rules use is a small part of LaTeX; what is not known of it
-stands as it is written.
+["mfrac", [a], [b]] is a fraction, ["mi", "y"] an identifier. Rules use a small subset of LaTeX; unknown commands are shown as
+they are written.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TEXTS = (r"\mathrm", r"\text", r"\operatorname", r"\mathsf", r"\mathtt", r"\text
 
 
 def rule_of(library: Library, node: Any) -> list[Math] | None:
-    """The operation and what its rule makes of the cotangent ȳ, a formula a line; None where the library tells none."""
+    """Return the operation and its rule for the cotangent ȳ, one formula per line; None if the library has none."""
     if library.name != "gradlab":
         return None
     try:
@@ -55,7 +55,7 @@ def rule_of(library: Library, node: Any) -> list[Math] | None:
 
 
 def math_of(latex: str) -> Math:
-    """A formula in LaTeX as nested lists."""
+    """Return a LaTeX formula as nested lists."""
     return ["mrow", *_Reader(latex).row()]
 
 
@@ -64,7 +64,7 @@ class _Reader:
         self.tokens, self.at = [sign for sign in TOKEN.findall(latex) if not sign.isspace()], 0
 
     def row(self) -> list[Math]:
-        """What stands up to a closing brace or to the end, scripts attached to what they follow."""
+        """Read up to a closing brace or the end, with scripts attached to the preceding atom."""
         parts: list[Math] = []
         while self.at < len(self.tokens) and self.tokens[self.at] != "}":
             sign = self.tokens[self.at]
@@ -82,7 +82,7 @@ class _Reader:
         return parts
 
     def argument(self) -> Math:
-        """A group in braces, or one atom."""
+        """Read a group in braces, or one atom."""
         if self.at < len(self.tokens) and self.tokens[self.at] == "{":
             self.at += 1
             parts = self.row()
@@ -91,7 +91,7 @@ class _Reader:
         return (self.atom() if self.at < len(self.tokens) else None) or ["mrow"]
 
     def text(self) -> str:
-        """The letters of a group in braces."""
+        """Read the letters of a group in braces."""
         if self.at >= len(self.tokens) or self.tokens[self.at] != "{":
             return ""
         depth, letters = 0, []
@@ -114,7 +114,7 @@ class _Reader:
             if sign in (r"\left", r"\right") and self.at < len(self.tokens) and self.tokens[self.at] == ".":
                 self.at += 1
             return None
-        if sign in (r"\begin", r"\end"):  # cases: one after the other
+        if sign in (r"\begin", r"\end"):  # cases are shown one after the other
             self.text()
             return None
         if sign in (r"\frac", r"\tfrac", r"\dfrac"):

@@ -1,7 +1,7 @@
-"""A page of its own, saved: it follows the reader's light or dark theme, and asks no host for anything.
+"""A saved page that follows the reader's light or dark theme, and loads nothing.
 
-Its Content-Security-Policy allows the one style and the one script by their hashes, pictures that lie in the page, and nothing
-else. Data are JSON in a script element of a type that no browser runs, escaped so that nothing in them ends it.
+Its Content-Security-Policy allows the one style and the one script by their hashes, embedded pictures, and nothing more. Data are
+JSON in a script element with a type that browsers do not run, escaped so that the data cannot end the element.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ ESCAPES = {"<": "\\u003c", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 def saved_page(
     title: str, body: str, css: str, *, data: Mapping[str, Any] | None = None, code: str = "", pictures: bool = True
 ) -> str:
-    """A document.
+    """Return an HTML document.
 
     Parameters
     ----------
     title : str
-        As plain text.
+        Plain text.
     body : str
-        HTML, without inline styles, which the page does not allow.
+        HTML without inline styles, which the page does not allow.
     css : str
-        What is added to the ground that all pages have.
+        Added to the styles of all pages.
     data : mapping of str to plain data, optional
-        What `code` reads, by the ids of the elements that hold it.
+        Data for `code`, by the ids of the elements that hold them.
     code : str, optional
-        The module that is run.
+        The module to run.
     pictures : bool, default True
-        Whether there may be pictures, which lie in the page.
+        Whether the page may have (embedded) pictures.
 
     Raises
     ------
     ValueError
-        If a number in the data is not finite: JSON has none.
+        If a number in the data is not finite, since JSON has no such numbers.
     """
-    css, code = GROUND + css, code.replace("</", "<\\/").replace("<!--", "<\\!--")  # a script that ends no element
+    css, code = GROUND + css, code.replace("</", "<\\/").replace("<!--", "<\\!--")  # so that the script does not end its element
     allowed = f"script-src '{_hash(code)}'; " if code else ""
     images = "img-src data:; " if pictures else ""
     policy = f"default-src 'none'; {images}{allowed}style-src '{_hash(css)}'; base-uri 'none'; form-action 'none'"

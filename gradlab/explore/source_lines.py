@@ -1,4 +1,4 @@
-"""The user's source beside a graph: the cell, or the lines that were recorded, and where each node's text stands in them."""
+"""The user's source beside a graph: the cell, or the recorded lines, and the position of each node's text in them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from gradlab.explore.trace.data import Line, Trace
 
 
 def sources(trace: Trace, places: Iterable[Line]) -> tuple[list[dict[str, Any]], list[list[Any]]]:
-    """The texts that a view shows, and where the lines of some places stand in them.
+    """Return the texts that a view shows, and the positions of some places in them.
 
     Returns
     -------
     list of dict
         "title" of a source, and its "lines" as [number, text].
     list of list
-        For each place [source, first line, last line, first column, end column, text]; columns are null where they are not known
-        or the line is shown in another form, text is the sub-expression.
+        For each place [source, first line, last line, first column, end column, text]. Columns are null if they are unknown or
+        the line is shown in another form; text is the subexpression.
     """
     files: list[dict[str, Any]] = []
     at: dict[str, int] = {}
-    statements: list[dict[int, dict[str, int]]] = []  # of each source: by line, where in it each of its statements was met
+    statements: list[dict[int, dict[str, int]]] = []  # for each source: by line, when each of its statements appeared first
     spans: list[list[Any]] = []
     for place in places:
         whole = place.in_cell and bool(trace.source)
@@ -46,7 +46,7 @@ def sources(trace: Trace, places: Iterable[Line]) -> tuple[list[dict[str, Any]],
 
 
 def said_of(trace: Trace) -> str:
-    """Why there are no lines, and how to get them; "" where there are some."""
+    """Return why there are no lines, and how to get them; "" if there are lines."""
     if any(node.place is not None for node in trace.nodes):
         return ""
-    return "The lines were not recorded. Use %%grad -i, or compute inside of “with gl.tracing():”."
+    return "The lines were not recorded. Use %%grad -i, or compute inside “with gl.tracing():”."

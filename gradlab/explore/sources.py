@@ -1,6 +1,6 @@
-"""What an output is differentiated by: the leaves of its graph under the user's names, or the tensors that were asked for.
+"""Tensors that an output is differentiated with respect to: the leaves of its graph with the user's names, or requested tensors.
 
-Everything said here about a gradient ("not used") follows from a walk over the recorded graph, never from a number.
+Statements here about gradients ("not used") follow from a walk over the recorded graph, never from numbers.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ ROOT = re.compile(r"[.\[]")
 
 @dataclass
 class Source:
-    """A tensor that an output is differentiated by. Lives only while a report is made."""
+    """A tensor that an output is differentiated with respect to. Exists only while a report is made."""
 
     name: str
     tensor: Any
-    named: bool  # whether `name` can be written in code
+    named: bool  # whether `name` is valid in code
     used: bool  # whether the graph leads from the output to it
-    wanted: bool  # whether it requires a gradient at all
-    gradient: Any = None  # a tensor of the library's, once known
+    wanted: bool  # whether it requires grad
+    gradient: Any = None  # a tensor of the library, once it is computed
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no recorded operation made it: then it has a `.grad`."""
+        """True if no recorded operation made it; then it has a `.grad`."""
         return bool(self.tensor.is_leaf)
 
 
 def reachable(library: Library, roots: Sequence[Any]) -> dict[Any, None]:
-    """Every node below the roots, themselves included, in the order in which a reader of the expressions meets them; of more than
-    the library lets us touch that many."""
+    """Return every node below the roots, including the roots, in the order of the user's expressions; at most as many nodes as
+    the library allows to touch."""
     seen: dict[Any, None] = {}
     stack = list(reversed(roots))
     while stack and len(seen) != library.touches:
@@ -58,21 +58,21 @@ def sources_of(
     mentioned: Sequence[str] = (),
     called_then: Mapping[Any, Sequence[str]] | None = None,
 ) -> list[Source]:
-    """The tensors to differentiate by, in the order of `wrt` or of their names (a model's parameters as it lists them); those
-    without a name last, in the order of the graph.
+    """Return the tensors to differentiate with respect to, in the order of `wrt` or of their names (a model's parameters in its
+    own order). Unnamed ones come last, in the order of the graph.
 
     Parameters
     ----------
     roots : sequence of nodes
-        Where the cotangents of the outputs arrive.
+        Nodes at which the cotangents of the outputs arrive.
     names : mapping of str to Tensor
-        The user's names, for the leaves that the graph leads to.
+        The user's names for the leaves of the graph.
     wrt : mapping of str to Tensor, optional
-        What was asked for, non-leaves too. Default: all leaves of the graph.
+        Requested tensors, including non-leaves. By default, all leaves of the graph.
     mentioned : sequence of str
-        Names of leaves, or of what holds leaves, that belong into the table even if the graph does not lead to them.
+        Names of leaves, or of containers of leaves, to include even if the graph does not lead to them.
     called_then : mapping of node to sequence of str, optional
-        The names that leaves had when they were seen: a function's own may be gone.
+        Names of leaves when they were recorded: a function's own tensors may no longer exist.
     """
     nodes = reachable(library, roots)
     if wrt is not None:
@@ -92,12 +92,12 @@ def sources_of(
     listed = {id(source.tensor) for source in sources}
     models = {ROOT.split(source.name, maxsplit=1)[0] for source in sources if "." in source.name}
     known = {*mentioned, *models}
-    for name, tensor in names.items() if len(nodes) != library.touches else ():  # else it is not known what is unused
+    for name, tensor in names.items() if len(nodes) != library.touches else ():  # else it is unknown which are unused
         if id(tensor) in listed or library_of(tensor) is not library or not library.is_leaf(tensor):
             continue
-        model = ROOT.split(name, maxsplit=1)[0]  # of `model.fc1.weight`, and of `params[0]`
+        model = ROOT.split(name, maxsplit=1)[0]  # of `model.fc1.weight` or `params[0]`
         wanted = bool(tensor.requires_grad)
-        frozen = model in models and "." in name and library.is_parameter(tensor)  # no buffer, as a running mean is
+        frozen = model in models and "." in name and library.is_parameter(tensor)  # buffers are not frozen
         if (wanted or frozen) and (name in known or model in known):
             sources.append(Source(name, tensor, is_code(name), used=False, wanted=wanted))
     place = {name: i for i, name in enumerate(names)}
@@ -112,7 +112,7 @@ def _source(library: Library, nodes: Mapping[Any, None], name: str, tensor: Any)
 
 
 def why_not(value: Any, what: str | Span) -> Sentence | None:
-    """Why `value`, which the sentence calls `what`, cannot be differentiated, or None if it can."""
+    """Return why `value`, called `what`, cannot be differentiated; None if it can."""
     library = library_of(value)
     if library is None:
         if value is None:
@@ -139,12 +139,12 @@ def _kind(value: Any) -> str:
 
 
 def weights_for(library: Library, out: Any, value: Any, called: str) -> Any:
-    """The weights `v` as a tensor like `out`.
+    """Return the weights `v` as a tensor like `out`.
 
     Raises
     ------
     TypeError, RuntimeError
-        If they are no numbers, of another library, or not of the output's shape.
+        If they are not numbers, belong to another library, or do not have the output's shape.
     """
     shape, other = tuple(out.shape), library_of(value)
     if other is not None and other is not library:
@@ -167,7 +167,7 @@ def weights_for(library: Library, out: Any, value: Any, called: str) -> Any:
 
 
 def weights_needed(library: Library, out: Any, called: str, how: str, rows: int | None = None) -> RuntimeError:
-    """The error for an output that is no scalar, with how to choose the weights. `how` shows where to write them: "-v {}"."""
+    """Return the error for a non-scalar output, with how to choose the weights. `how` shows where to write them: "-v {}"."""
     shape, gl = tuple(out.shape), library.alias
     size = int(np.prod(shape, dtype=np.int64))
     ones = how.format(f"{gl}.ones_like({called})")

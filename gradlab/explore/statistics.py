@@ -1,8 +1,8 @@
-"""What a report remembers of an array: its size, norm, extremes and a small histogram, and nothing of the array itself.
+"""Statistics of an array for reports: its size, norm, extremes and a small histogram, without keeping the array.
 
-Computed by the array's own namespace, so on its own device, of which only the results are read, and piece by piece: a float64
-copy of a large gradient is never made. A norm is taken of the finite elements in float64, scaled so that neither the squares of
-1e200 nor those of 1e-200 are lost.
+They are computed in the array's own namespace, so on its device, from which only the results are read, and in pieces: a large
+gradient is never copied to float64 as a whole. The norm is that of the finite elements in float64, scaled so that squares of
+1e200 and 1e-200 are not lost.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from gradlab.backend.namespaces import namespace_of, read_floats
 from gradlab.core.numpy_warnings import silence
 
 BINS = 16
-PIECE = 1 << 18  # elements at a time: 2 MB in float64
-SMALL = 256  # elements up to which Python's own functions are quicker
-CACHED = 1 << 15  # elements that stay in a core's cache from one pass to the next: 256 kB in float64
+PIECE = 1 << 18  # elements per piece: 2 MB in float64
+SMALL = 256  # elements up to which Python's own functions are faster
+CACHED = 1 << 15  # elements that stay in a core's cache between passes: 256 kB in float64
 PIECE_THERE = 1 << 23  # on a device: 64 MB
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Plain numbers about an array.
+    """Numbers about an array.
 
     Attributes
     ----------
     shape : tuple of int
     norm : float
-        The Euclidean norm of the finite elements; NaN or inf where no element is finite.
+        Euclidean norm of the finite elements; NaN or inf if no element is finite.
     minimum, maximum, mean : float
         Of the finite elements; NaN if there are none.
     nans, infs, zeros : int
-        How many elements are NaN, infinite, zero.
+        Numbers of elements that are NaN, infinite, zero.
     bins : tuple of int
-        How many finite elements fall into each of `BINS` equal parts of [minimum, maximum].
+        Numbers of finite elements in each of `BINS` equal parts of [minimum, maximum].
     """
 
     shape: tuple[int, ...]
@@ -53,36 +53,36 @@ class Statistics:
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Number of elements."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
     def finite(self) -> int:
-        """The number of finite elements."""
+        """Number of finite elements."""
         return self.size - self.nans - self.infs
 
     @property
     def all_zero(self) -> bool:
-        """Whether there are elements and every one is exactly zero."""
+        """True if there are elements and every one is exactly zero."""
         return self.size > 0 and self.zeros == self.size
 
 
 def statistics(array: Any) -> Statistics:
-    """The statistics of an array of any shape and real dtype (bool and integers too), on NumPy or CuPy.
+    """Return the statistics of an array of any shape and real dtype (also bool and integers), on NumPy or CuPy.
 
-    Complex elements are described by their moduli.
+    Complex elements are described by their absolute values.
     """
     return statistics_of([array])[0]
 
 
 def finite_statistics(array: np.ndarray, *, histogram: bool = False) -> Statistics | None:
-    """The statistics of an array of floats on the host; None where one is not finite, or the squares of all may be lost. The
-    least part of the time that `statistics` takes, which asks of each element whether it is finite."""
+    """Return the statistics of a float array on the host; None if an element is not finite, or if squares may be lost. This takes
+    a fraction of the time of `statistics`, which checks each element."""
     if array.dtype.kind != "f" or not array.size:
         return None
     flat = array.reshape(-1)
     flat = flat if flat.dtype.itemsize >= 4 else flat.astype(np.float32)
-    with silence():  # no tensor of our own may exist, and so no filter: see core.numpy_warnings
+    with silence():  # no tensors of our own can exist here, so no filter: see core.numpy_warnings
         squares = float(np.dot(flat, flat))
     if not 1e-30 < squares < 1e30:
         return None
@@ -107,12 +107,12 @@ def finite_statistics(array: np.ndarray, *, histogram: bool = False) -> Statisti
 
 
 def statistics_of(arrays: Sequence[Any]) -> list[Statistics]:
-    """The same of several arrays. Of those on a device only the results are read, and the host waits twice in all."""
+    """Return the statistics of several arrays. From devices only the results are read, and the host waits twice in total."""
     spaces = [_namespace(array) for array in arrays]
     summarised = [summaries(array) for array in arrays]
     numbers = iter(read_floats([value for summary in summarised for piece in summary for value in piece]))
     results = [
-        joined(tuple(array.shape), [float(next(numbers)) for piece in summary for _ in piece])
+        join_summaries(tuple(array.shape), [float(next(numbers)) for piece in summary for _ in piece])
         for array, summary in zip(arrays, summarised, strict=True)
     ]
     histograms = [
@@ -127,14 +127,14 @@ def statistics_of(arrays: Sequence[Any]) -> list[Statistics]:
 
 
 def summaries(array: Any) -> list[list[Any]]:
-    """Eight numbers of each piece of an array, where it lies; `joined` makes statistics of them."""
+    """Return eight numbers for each piece of an array, computed on its device; `join` makes statistics of them."""
     xp = _namespace(array)
     return [_summary(xp, piece) for piece in _pieces(xp, array)]
 
 
 def _summary(xp: Any, piece: Any) -> list[Any]:
-    """Of a piece: how many elements are finite and NaN, how many 0; the least, the greatest and the largest finite one; and of
-    the finite ones over the largest, the sum and the sum of the squares."""
+    """Summarize a piece: numbers of finite, NaN and zero elements; the least, the greatest and the largest finite element; and
+    for finite elements relative to the largest one, the sum and the sum of squares."""
     finite = xp.isfinite(piece)
     if xp is np and finite.all():
         kept = low = high = piece
@@ -146,8 +146,8 @@ def _summary(xp: Any, piece: Any) -> list[Any]:
     return [*counts, low.min(), high.max(), scale, part.sum(), (part * part).sum()]
 
 
-def joined(shape: tuple[int, ...], numbers: Sequence[float], bins: tuple[int, ...] = (0,) * BINS) -> Statistics:
-    """The statistics without the histogram, from the summaries of all pieces."""
+def join_summaries(shape: tuple[int, ...], numbers: Sequence[float], bins: tuple[int, ...] = (0,) * BINS) -> Statistics:
+    """Combine the summaries of all pieces to statistics without a histogram."""
     pieces = np.array(numbers, np.float64).reshape(-1, 8)
     size = int(np.prod(shape, dtype=np.int64))
     finite, nans, zeros = (int(pieces[:, k].sum()) for k in range(3))
@@ -167,7 +167,7 @@ def _namespace(array: Any) -> Any:
 
 
 def _pieces(xp: Any, array: Any) -> Iterator[Any]:
-    """The elements as flat float64 arrays of at most `PIECE` each; an array that is not contiguous is read row by row."""
+    """Yield the elements as flat float64 arrays of at most `PIECE`; an array that is not contiguous is read row by row."""
     if array.dtype.kind == "c":
         array = xp.abs(array)
     at_once = PIECE if xp is np else PIECE_THERE
@@ -189,16 +189,16 @@ def _pieces(xp: Any, array: Any) -> Iterator[Any]:
 
 
 def _histogram(xp: Any, piece: Any, low: float, high: float) -> Any:
-    """How many finite elements fall into each of `BINS` equal parts of [low, high]; where low is high, all in the middle."""
+    """Count the finite elements in each of `BINS` equal parts of [low, high]; if low equals high, all are in the middle."""
     finite = xp.isfinite(piece)
     index = _places(xp, xp.where(finite, piece, low), low, high)
     if xp is np:
         return np.bincount(index[finite], minlength=BINS)
-    return xp.stack([((index == k) & finite).sum() for k in range(BINS)])  # `bincount` and a mask make the host wait
+    return xp.stack([((index == k) & finite).sum() for k in range(BINS)])  # `bincount` and a mask would make the host wait
 
 
 def _places(xp: Any, piece: Any, low: float, high: float) -> Any:
-    """In which of `BINS` equal parts of [low, high] each element lies."""
+    """Return for each element which of `BINS` equal parts of [low, high] contains it."""
     width = high / BINS - low / BINS  # high - low may overflow
     if low == high:
         return xp.full(piece.shape, BINS // 2)

@@ -1,8 +1,7 @@
-"""The way of one sweep through a graph: which nodes a row's cotangent reaches, or a column's tangent.
+"""Path of one sweep through a graph: which nodes a row's cotangent reaches, or a column's tangent.
 
-The graph is drawn once, folded if it is large; a sweep then lights nodes and edges of that drawing. What counts is what is
-seen: a node is lit if something that is not zero arrives there in this very sweep, so two rows that take different paths
-light different ones.
+The graph is drawn once, folded if it is large. A sweep then highlights nodes and edges of that drawing: a node is highlighted if
+a nonzero value arrives there in this very sweep, so rows that take different paths highlight different nodes.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from gradlab.explore.graph.painting import figure, without_numbers
 from gradlab.explore.libraries import Library
 from gradlab.explore.trace.reading import spine_first, trace_of
 
-LIMIT = 24  # nodes drawn
-MOST = 5_000  # nodes walked for it
+LIMIT = 24  # maximum number of nodes in the drawing
+MOST = 5_000  # maximum number of nodes in the graph
 
 
 class SweepPath:
-    """The graph behind outputs, and what a sweep lights in it.
+    """The graph behind outputs, and the parts of it that a sweep highlights.
 
     Parameters
     ----------
     library : Library
     outputs, inputs : sequence of Tensor
     names : mapping of str to Tensor
-        What tensors are called.
+        Names of tensors.
     """
 
     def __init__(self, library: Library, outputs: Sequence[Any], inputs: Sequence[Any], names: Mapping[str, Any]) -> None:
@@ -49,9 +48,9 @@ class SweepPath:
         self.figure["folded"] = len(nodes) if len(shown) < len(nodes) else 0
 
     def of_row(self, weights: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
-        """The nodes and edges of the figure that carry the cotangent of vᵀJ, for v in parts of the outputs' shapes.
+        """Return the drawn nodes and edges that carry the cotangent of vᵀJ, for v in parts of the outputs' shapes.
 
-        It takes one sweep of its own.
+        This runs a private sweep.
         """
         library = self._library
         reached: set[tuple[int, int]] = set()
@@ -68,15 +67,16 @@ class SweepPath:
         return self._lit(reached | {(self._at(library.node(y)), self._roots[id(y)]) for y, _ in used})
 
     def of_column(self, tangents: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
-        """Those that carry the tangent of Ju, for u in parts of the inputs' shapes.
+        """Return the drawn nodes and edges that carry the tangent of Ju, for u in parts of the inputs' shapes.
 
-        A library without a forward sweep over a recorded graph (PyTorch) shows what is computed from the inputs with u not zero.
+        For a library without a forward sweep over a recorded graph (PyTorch), these are all that depend on inputs where u is not
+        zero.
         """
         library = self._library
         reached = self._with_tangent(tangents) if library.has_forward else None
         live = {self._at(library.node(x)) for x, u in zip(self._inputs, tangents, strict=True) if u.any()}
         pairs: set[tuple[int, int]] = set()
-        for node, number in self._number.items():  # each after what it is computed from
+        for node, number in self._number.items():  # each comes after its inputs
             sources = {self._at(source) for source in library.inputs(node)} & live
             if sources and (reached is None or number in reached):
                 live.add(number)
@@ -85,7 +85,7 @@ class SweepPath:
         return self._lit(pairs | {(node, end) for node, end in ends if node in live})
 
     def _with_tangent(self, tangents: Sequence[np.ndarray]) -> set[int]:
-        """The nodes whose tangent is not zero, by one forward sweep to all of them."""
+        """Return the nodes with a nonzero tangent, from one forward sweep to all of them."""
         nodes = list(self._number)
         tangents_out = self._library.tangents(nodes, self._inputs, tangents)
         return {self._number[node] for node, t in zip(nodes, tangents_out, strict=True) if _something(t)}
@@ -101,7 +101,7 @@ class SweepPath:
 
 
 def path_of(library: Library, outputs: Sequence[Any], inputs: Sequence[Any], names: Mapping[str, Any]) -> SweepPath | None:
-    """The path of a graph that is not too large to be walked for a small drawing; else None."""
+    """Return the path of a graph that is small enough to be walked for a small drawing; else None."""
     seen: set[Any] = set()
     waiting = [library.node(y) for y in outputs]
     while waiting and len(seen) <= MOST:
@@ -113,5 +113,5 @@ def path_of(library: Library, outputs: Sequence[Any], inputs: Sequence[Any], nam
 
 
 def _something(cotangent: Any) -> bool:
-    """Whether a cotangent is there and not zero everywhere."""
+    """Return whether there is a cotangent that is not zero everywhere."""
     return cotangent is not None and bool((cotangent != 0).any() if hasattr(cotangent, "any") else cotangent != 0)

@@ -1,4 +1,4 @@
-"""Terms that are new to many readers, each with a short explanation, which a report and a live view show on hover and focus.
+"""Terms that are new to many readers, with short explanations that reports and live views show on hover and focus.
 
 docs/guide/terms.md has a section for each.
 """
@@ -11,8 +11,8 @@ TERMS = {
     "norm": "The Euclidean norm: the root of the sum of the squares of all elements. One number for the size of a tensor.",
     "ratio": "‖gradient‖ divided by ‖weights‖: how large a gradient is next to what it changes. With SGD, a layer whose ratio is "
     "much smaller than that of the others changes slowly.",
-    "weighted": "backward(gradient=v) starts from v, where backward() of a scalar starts from 1. What arrives at a leaf is then "
-    "vᵀJ: the rows of the Jacobian J, each times its element of v, added up.",
+    "weighted": "backward(gradient=v) starts from v, where backward() of a scalar starts from 1. The gradient of a leaf is then "
+    "vᵀJ: the rows of the Jacobian J, each times its element of v, summed.",
 }
 RULES = (
     "[data-gradlab-term]{text-decoration:underline dotted;text-underline-offset:3px;cursor:help}"
@@ -21,4 +21,4 @@ RULES = (
     "background:var(--jp-layout-color1,Canvas);color:var(--jp-ui-font-color1,CanvasText);font-size:12px;line-height:1.4;font-weight:400;"
     "text-align:left;white-space:normal}"
     ":is([data-gradlab-term=norm],[data-gradlab-term=ratio])::after{transform:translateX(-100%);margin-left:0}"
-)  # on focus as on hover; beside its text, without a positioned ancestor, it is not clipped by a table that scrolls
+)  # on focus as on hover; without a positioned ancestor, scrolling tables do not clip it

@@ -19,14 +19,14 @@ STYLES = (Path(__file__).parent / "theme.css").read_text(encoding="utf-8")
 HIGH = "@media (prefers-contrast: more)"
 COLOUR = re.compile(r"(--gl-[a-z-]+):[^;]*light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)")
 LETTERS = re.compile(r'\b(font-size|font-weight|text-anchor)="([a-z0-9.]+)"')
-USED = re.compile(r'\b(fill|stroke|stop-color)="var\((--gl-[a-z-]+)\)"')  # a quote that a user wrote is escaped
+USED = re.compile(r'\b(fill|stroke|stop-color)="var\((--gl-[a-z-]+)\)"')  # quotes in the user's text are escaped
 NAMED_HIGH = ':is([data-vscode-theme-kind^="vscode-high-contrast"], [data-jp-theme-name*="High Contrast"])'
 SCHEME = re.compile(r"^:is\(.*color-scheme: [a-z ]+; \}$", re.MULTILINE)
 
 
 @cache
 def colours(theme: Theme = "light") -> dict[str, str]:
-    """Return the colour of each variable in a theme; of "auto", in the light one.
+    """Return the colour of each variable in a theme; for "auto", in the light one.
 
     Parameters
     ----------
@@ -50,11 +50,12 @@ def colours(theme: Theme = "light") -> dict[str, str]:
 
 
 def hex_of(colour: str) -> str:
-    """Return a colour such as ``"var(--gl-ink)"`` as in the light theme, for what knows no variables: ``"#1c2430"``."""
+    """Return the light theme's colour of a variable such as ``"var(--gl-ink)"``, where variables are not supported:
+    ``"#1c2430"``."""
     return colours()[colour.removeprefix("var(").removesuffix(")")]
 
 
-def resolved(body: str, theme: Theme) -> tuple[str, str]:
+def resolve_variables(body: str, theme: Theme) -> tuple[str, str]:
     """Replace the variables in a drawing.
 
     Parameters
@@ -82,7 +83,7 @@ def resolved(body: str, theme: Theme) -> tuple[str, str]:
 
 
 def _by_media(rules: Callable[[Theme, dict[str, str]], str]) -> str:
-    """Join the rules of the other themes, which `rules` returns for a theme and the colours of another one."""
+    """Join the rules of the other themes. `rules` returns them for a theme and the colours of another one."""
     media = {
         "(prefers-color-scheme:dark)": rules("dark", colours()),
         "(prefers-contrast:more)": rules("high-contrast", colours()),
@@ -91,8 +92,8 @@ def _by_media(rules: Callable[[Theme, dict[str, str]], str]) -> str:
     return "".join(f"@media {when}{{{then}}}" for when, then in media.items() if then)
 
 
-def classed(body: str) -> tuple[str, str]:
-    """Replace the variables in a drawing, and what its letters are like, with classes: fewer bytes than attributes that recur.
+def use_classes(body: str) -> tuple[str, str]:
+    """Replace the variables and font attributes in a drawing by classes, which take fewer bytes.
 
     Parameters
     ----------
@@ -106,14 +107,14 @@ def classed(body: str) -> tuple[str, str]:
     """
     classes: dict[tuple[tuple[str, str], ...], str] = {}
 
-    def replaced(match: re.Match[str]) -> str:
+    def replace(match: re.Match[str]) -> str:
         used = tuple(sorted((*USED.findall(match[2]), *LETTERS.findall(match[2]))))
         if not used:
             return match[0]
         name = classes.setdefault(used, f"c{len(classes)}")
         return f'<{match[1]} class="{name}"' + re.sub(rf" (?:{USED.pattern}|{LETTERS.pattern})", "", match[2])
 
-    body = re.sub(r'<([a-z]+)((?: [\w:-]+="[^"]*")+)', replaced, body)
+    body = re.sub(r'<([a-z]+)((?: [\w:-]+="[^"]*")+)', replace, body)
     having: dict[tuple[str, str], list[str]] = {}
     for used, name in classes.items():
         for one in used:
@@ -131,12 +132,12 @@ def classed(body: str) -> tuple[str, str]:
 
 
 def view_styles() -> str:
-    """Return theme.css for live views, with its high contrast also for the notebooks that name a theme so."""
+    """Return theme.css for live views, with its high-contrast rules also for notebooks with a theme of that name."""
     block = re.search(r"\.gl-view (\{[^}]*\})", STYLES.partition(HIGH)[2])
     assert block is not None
     return f"{STYLES}{NAMED_HIGH} .gl-view {block[1]}\n"
 
 
 def scheme_rules() -> str:
-    """Return the rules that tell a static picture the theme of the notebook it is in."""
+    """Return the rules that set the theme of a static picture to the notebook's."""
     return "".join(rule.replace(":is(.gl-view, .gradlab-picture)", ".gradlab-picture") for rule in SCHEME.findall(STYLES)[1:])

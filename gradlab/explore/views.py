@@ -1,4 +1,4 @@
-"""The live views of what explorers find. They belong to the notebook layer above, which says here how each is opened."""
+"""Live views for explorers. The notebook layer above registers how each is opened."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from typing import Any
 VIEWS: dict[str, Callable[..., Any]] = {}
 
 
-def opened(name: str, shown: Any, **options: Any) -> Any:
-    """The live view `name` of something, with what the view can be told."""
+def open_view(name: str, shown: Any, **options: Any) -> Any:
+    """Open the live view `name` of a result, with the view's options."""
     return VIEWS[name](shown, **options)

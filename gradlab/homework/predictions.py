@@ -16,7 +16,7 @@ from getpass import getuser
 from pathlib import Path
 from typing import Any, Protocol
 
-from gradlab.explore.views import opened
+from gradlab.explore.views import open_view
 from gradlab.homework.questions import Question, format_value, is_open, plain, question
 
 NEXT = "Now run the next cell."
@@ -165,7 +165,7 @@ def ask(key: str, *, numbers: int | None = None, choices: Iterable[Any] | None =
     """
     asked = question(key, numbers, choices, rows)
     guess.register(asked)
-    opened("question", asked, guesses=guess, reading=settings.reading)
+    open_view("question", asked, guesses=guess, reading=settings.reading)
 
 
 def state(guesses: Guesses, asked: Question) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.views import opened
+from gradlab.explore.views import open_view
 from gradlab.homework import predictions
 from gradlab.homework.questions import (
     ROUNDING_OF_ZERO,
@@ -60,7 +60,7 @@ class Followed(Revealed):
     folded: bool = False
 
     def _ipython_display_(self, **_: Any) -> None:
-        opened("revealed", self)
+        open_view("revealed", self)
 
 
 def reveal(

@@ -19,7 +19,7 @@ from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.sites import is_user_file
 from gradlab.explore.equivalent_code import EquivalentCode
 from gradlab.explore.libraries import Library, library_of
-from gradlab.explore.markup import Sentence, Span, code, listed, number, say, term
+from gradlab.explore.markup import Sentence, Span, code, join_items, number, say, term
 from gradlab.explore.report import Subject, differentiate, jacobian_of, make_report
 from gradlab.explore.report.models import calls_said
 from gradlab.explore.report.parts import Remark
@@ -404,7 +404,7 @@ def _describe_emptied(library: Library, sources: Sequence[Source], leaves: Mappi
         for names, now in ((gone, "None"), (zero, "0"))
         if names
     ]
-    return say(listed(parts), " now: cleared since, and shown as computed by backward. ") if parts else ()
+    return say(join_items(parts), " now: cleared since, and shown as computed by backward. ") if parts else ()
 
 
 def _describe_backward(written: Written, others: Sequence[str]) -> Sentence:
@@ -413,7 +413,9 @@ def _describe_backward(written: Written, others: Sequence[str]) -> Sentence:
     def with_norms(gradients: Mapping[str, np.ndarray]) -> Sentence:
         if len(gradients) > 6:
             return grads_of(list(gradients))
-        return listed([say(code(f"{name}.grad"), f" (norm {number(statistics(old).norm)})") for name, old in gradients.items()])
+        return join_items(
+            [say(code(f"{name}.grad"), f" (norm {number(statistics(old).norm)})") for name, old in gradients.items()]
+        )
 
     parts: list[str | Span | Sentence] = []
     if written:
@@ -430,7 +432,7 @@ def _describe_backward(written: Written, others: Sequence[str]) -> Sentence:
         parts += [
             "The gradient" if len(others) == 1 else "The gradients",
             " of ",
-            listed([code(name) for name in others]),
+            join_items([code(name) for name in others]),
             f" {'is' if len(others) == 1 else 'are'} only shown: a tensor that is not a ",
             term("leaf", "leaf"),
             " has no ",

@@ -261,10 +261,10 @@ X.hessian(lambda a: a * 2, x)
 ! Differentiate its .sum(), or one of its el
 > X.hessian(lambda a: (a * 2).sum(), x)
 X.jacobian(X.exp, x, plan=X.jacobian(X.exp, x).plan, method='rows')
-! plan= says the method and the pattern: give no method or sparsity beside it
+! plan= includes the method and the pattern, so do not pass method or sparsity with it
 > X.jacobian(X.exp, x, plan=X.jacobian(X.exp, x).plan)
 X.jacobian(X.exp, x, key='f')
-! give resume=True and out= with it
+! pass resume=True and out= with it
 > import tempfile, pathlib
 | X.jacobian(X.exp, x, key='f', resume=True, out=np.memmap(pathlib.Path(tempfile.mkdtemp(), 'J'), 'f4', 'w+', shape=(6, 6)))[:]
 X.jacobian(w * 2, w, resume=True, out=np.zeros((6, 6), 'f4'))
@@ -287,13 +287,13 @@ X.formula(Half.apply(w).grad_fn)
 ! read Half.backward.
 > Half.backward
 X.jacobian(lambda x: x.flip(0), x[0], sparsity=np.eye(3))[:]
-! or give a pattern that has all of its entries
+! or give a pattern with all of its entries
 > X.jacobian(lambda x: x.flip(0), x[0], sparsity=np.eye(3)[::-1])[:]
 X.jacobian(X.exp, x, out=np.lib.stride_tricks.as_strided(np.zeros(6, 'f4'), (6, 6), (0, 4)))
-! give an array of its own
+! give an array with its own memory
 > X.jacobian(X.exp, x, out=np.zeros((6, 6), 'f4'))[:]
 a = np.zeros((6, 6), 'f4'); X.jacobian(X.exp, X.from_numpy(a[0]), out=a)
-! which would be overwritten; give an array of its own
+! which would be overwritten; give an array with its own memory
 > a = np.zeros((6, 6), 'f4'); X.jacobian(X.exp, X.from_numpy(a[0]), out=np.zeros((6, 6), 'f4'))[:]
 X.playground(lambda x: x * X.ones(2), x=(0., 1.))
 ! Reduce it: .sum(), .mean().

@@ -16,7 +16,7 @@ from strict import COPIED_BYTES, HOST_WAITS, GPUs, Namespace, StrictArray, insta
 import gradlab as gl
 from gradlab.backend import streams
 from gradlab.explore.heat import heatmap
-from gradlab.explore.pooled_matrix import reduced
+from gradlab.explore.pooled_matrix import pool_matrix
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.nn import functional
 from gradlab.utils.checkpoint import checkpoint
@@ -313,7 +313,7 @@ def test_reducing_a_matrix_agrees_on_both_devices(shape):
             values[at[: values.ndim]] = odd
     a, b = (heatmap(array, limit=64) for array in (values, StrictArray(values)))
     assert a.svg() == b.svg()
-    here, there = reduced(values, 64), reduced(StrictArray(values), 64)
+    here, there = pool_matrix(values, 64), pool_matrix(StrictArray(values), 64)
     np.testing.assert_array_equal(here.cells, there.cells)
     np.testing.assert_array_equal(here.sample.numbers, there.sample.numbers)
     assert here.truth == there.truth and here.rows.tolist() == there.rows.tolist()

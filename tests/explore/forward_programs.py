@@ -424,7 +424,7 @@ def programs(torch):
 
     @program(r(4, 3))
     class Called(nn.Module):
-        """Calls a module with other parameters."""
+        """A module that calls another one with different parameters."""
 
         def __init__(self):
             super().__init__()
@@ -449,7 +449,7 @@ def programs(torch):
 
     @program(r(4, 3), r(3))
     def parts_of_one(x, y):
-        """Columns, rows and elements that share no memory, and some that do."""
+        """Columns, rows and elements that do not share memory, and some that do."""
         h = x.clone()
         left, right = h[:, :1], h[:, 1:]
         left.mul_(2)

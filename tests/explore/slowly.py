@@ -20,7 +20,7 @@ START = np.linspace(0.1, 2.0, SIZE)
 
 
 class Slow(gl.autograd.Function):
-    """x³, whose derivative takes its time, backward and forward; in the middle as long as a gate is closed, if there is one."""
+    """The cube, with slow derivatives, backward and forward; in the middle they wait for a gate, if there is one."""
 
     @staticmethod
     def forward(ctx, x, gate):
@@ -41,7 +41,7 @@ class Slow(gl.autograd.Function):
 
 
 def while_time_passes(v, gate):
-    """v, after a while. `gate`: the path of a `waiting.Gate`, for a row or column in the middle."""
+    """Return v after a delay. `gate`: the path of a `waiting.Gate`, for a row or column in the middle."""
     at = np.flatnonzero(v)
     if gate is not None and SIZE // 2 in at and len(at) <= 2:
         Path(gate).read_text()

@@ -48,7 +48,7 @@ def test_axes_turn_numbers_into_places():
     assert [axes.down(y) for y in (1, 10, 100)] == pytest.approx([70, 45, 20])
     assert Axes((10, 20, 100, 50), (0, 4), (-1, 1)).down(0.5) == 32.5
     assert axes.attributes() == {"data_frame": "10 20 100 50", "data_x": "0 4", "data_y": "1 100"}
-    drawn = axes.ruled([Tick(0, "0"), Tick(0.1, "0.1"), Tick(4, "4 000 000")], [Tick(10, "10")], 115)
+    drawn = axes.grid_svg([Tick(0, "0"), Tick(0.1, "0.1"), Tick(4, "4 000 000")], [Tick(10, "10")], 115)
     assert re.findall(r'x="(\S+)" y="(\S+)" text-anchor="middle">([^<]*)', drawn)[0] == ("10", "84", "0")
     assert "0.1<" not in drawn, "there is no room for it"
     last = float(re.search(r'x="([^"]+)"[^>]*>4 000 000<', drawn)[1])

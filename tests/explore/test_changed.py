@@ -1,4 +1,4 @@
-"""Two graphs on one picture: against programs of which it is known what was put in, taken out and changed."""
+"""Comparison of two graphs in one picture: against programs with known insertions, removals and changes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def report_of(make, **values):
     return gl.explain(out, names={**names, "loss": out})
 
 
-def told(before, after):
-    """By what a node is, its state and what is said of it."""
+def states_and_texts(before, after):
+    """Return the state and the text of each node."""
     both = merge_graphs(before.trace, after.trace)
     return {
         (node.name or node.label): (state, words) for node, state, words in zip(both.nodes, both.states, both.words, strict=True)
@@ -30,7 +30,7 @@ def told(before, after):
 def test_what_is_new_gone_and_changed():
     before = report_of(lambda x, w: (x * w).sin().sum(), x=[1.0, 2.0], w=[0.5, 0.25])
     after = report_of(lambda x, v: ((x * v).tanh() * 2).sum(), x=[1.0, 2.0], v=[0.5, 0.25])
-    states = told(before, after)
+    states = states_and_texts(before, after)
     assert states["w"][0] == "gone" and states["v"][0] == "new" and states["x"][0] == "changed"
     assert states["sin"][0] == "gone" and states["tanh"][0] == "new"
     both = merge_graphs(before.trace, after.trace)
@@ -41,9 +41,9 @@ def test_what_is_new_gone_and_changed():
 def test_numbers_before_and_after():
     before = report_of(lambda s: s * 4, s=2.0)
     after = report_of(lambda s: s * 2, s=2.0)
-    assert told(before, after)["s"] == ("changed", "gradient 4 → 2")
-    assert told(before, after)["loss"] == ("changed", "value 8 → 4")
-    assert set(told(before, before).values()) == {("same", "")}
+    assert states_and_texts(before, after)["s"] == ("changed", "gradient 4 → 2")
+    assert states_and_texts(before, after)["loss"] == ("changed", "value 8 → 4")
+    assert set(states_and_texts(before, before).values()) == {("same", "")}
     assert "nothing changed" in before.compare(before).drawing.svg()
     picture = before.compare(after).drawing.svg()
     assert "gradient 4 → 2" in picture and "2 changed" in picture
@@ -89,7 +89,7 @@ def test_the_picture_is_shown_with_the_table():
 
 
 def test_an_edge_that_is_gone_is_in_the_legend():
-    """As after `x.sin()` in place of `x`: every node is still there."""
+    """Inserting `x.sin()` in place of `x` keeps every node."""
     before = report_of(lambda x: (x * 2).sum(), x=[1.0, 2.0])
     after = report_of(lambda x: (x.sin() * 2).sum(), x=[1.0, 2.0])
     assert "gone" not in merge_graphs(before.trace, after.trace).states

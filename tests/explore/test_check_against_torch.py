@@ -1,4 +1,4 @@
-"""Differences that are planted are found where they are; what is equal is said to be."""
+"""Planted differences are found where they are, and equal results are reported as equal."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_shapes_and_dtypes_that_differ():
 @pytest.mark.e2e
 @pytest.mark.torch
 def test_where_gradlab_has_torchs_name():
-    """As it is after `gradlab.as_torch()`, in a process of its own."""
+    """The state after `gradlab.as_torch()`, in a separate process."""
     program = """
 import gradlab as gl
 handle = gl.as_torch()

@@ -359,8 +359,8 @@ def test_bundle_is_one_image_a_bitmap_and_a_text():
     assert bundle["text/plain"] == "a square"
 
 
-# ------------------------------------------------------------------------------------------------- what has a picture
-def pictured():
+# ------------------------------------------------------------------------------------------------- objects with a picture
+def results_with_pictures():
     x = gl.tensor([1.0, 2.0], requires_grad=True)
     out = (x**2).sum()
     layer = gl.nn.Linear(2, 1)
@@ -382,7 +382,7 @@ def pictured():
 @pytest.mark.parametrize("name", ["graph", "graphs", "paths", "report", "Jacobian", "playground", "run"])
 def test_whatever_has_a_picture_gives_it_as_a_file(name):
     pytest.importorskip("resvg_py")
-    shown = pictured()[name]
+    shown = results_with_pictures()[name]
     assert ET.fromstring(shown.svg(theme="dark", width=321)).get("width") == "321"
     assert png_size(shown.png(width=200, theme="high-contrast"))[0] == 200
     assert callable(shown.pdf)

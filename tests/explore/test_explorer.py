@@ -52,7 +52,7 @@ def node_of(made, name):
 
 
 def numbers(part):
-    """What a panel's map holds, as a matrix: the tooltips of its cells, "[1, 2] −0.5"."""
+    """Return the matrix in a panel's map, from the tooltips of its cells, "[1, 2] −0.5"."""
     cells = [
         re.fullmatch(r"\[(\d+), (\d+)\] (.+)", title) for title in re.findall("<rect[^>]*><title>(.*?)</title>", part["map"])
     ]

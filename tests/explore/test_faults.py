@@ -1,4 +1,4 @@
-"""What fails in gradlab while it watches a program ends in one warning, and the program goes on: each callback, struck."""
+"""Errors in gradlab while it watches a program end in one warning, and the program continues: each callback is made to fail."""
 
 import inspect
 import signal
@@ -23,7 +23,7 @@ from gradlab.explore.watch.measuring import Measuring
 
 
 class StruckError(Exception):
-    """What a callback raises."""
+    """Raised by a callback."""
 
 
 def strike(*_, **__):
@@ -56,7 +56,7 @@ def faults_of(program):
     return result, [one for one in warned if issubclass(one.category, FaultWarning)]
 
 
-def observed(kind):
+def observed_events(kind):
     """The callbacks that a class of observers, or one above it, defines."""
     return sorted(name for name in OBSERVER_METHODS if any(name in vars(one) for one in kind.__mro__[:-3]))
 
@@ -90,7 +90,7 @@ def test_a_recorder_that_fails_ends_no_program(lib, kind, name, monkeypatch):
     assert len(told) == (name != "refuse"), [str(one.message) for one in told]
 
 
-@pytest.mark.parametrize("name", observed(GradlabRecording))
+@pytest.mark.parametrize("name", observed_events(GradlabRecording))
 def test_an_observer_that_fails_ends_no_program(name, monkeypatch):
     plain = train(gl)
     monkeypatch.setattr(GradlabRecording, name, guarded_method(strike))
@@ -114,7 +114,19 @@ def test_an_observer_that_fails_ends_no_program(name, monkeypatch):
 
 def callbacks_of_torch():
     """The methods of `TorchRecording` that torch calls, or that are called at once by one that it calls."""
-    return ["_called", "_asked", "entered", "exited", "steps", "stepped", "_rest", "_enter_mode", "_cut", "_kept", "_given"]
+    return [
+        "_record_call",
+        "_sweep_arguments",
+        "on_module_enter",
+        "on_module_exit",
+        "before_step",
+        "after_step",
+        "_rest",
+        "_enter_mode",
+        "_cut",
+        "_keep",
+        "_describe_argument",
+    ]
 
 
 @pytest.mark.torch
@@ -126,7 +138,12 @@ def test_what_fails_while_torch_is_recorded_ends_no_program(name, monkeypatch):
     from gradlab.explore.libraries.recording_torch import TorchRecording
 
     plain = train(torch)
-    inner = {"entered": "site_of", "exited": "on_module_exit", "steps": "_leave_mode", "stepped": "site_of"}.get(name, name)
+    inner = {
+        "on_module_enter": "site_of",
+        "on_module_exit": "on_module_exit",
+        "before_step": "_leave_mode",
+        "after_step": "site_of",
+    }.get(name, name)
     if inner == "site_of":
         monkeypatch.setattr("gradlab.explore.libraries.recording_torch.site_of", strike)
     else:
@@ -139,13 +156,13 @@ def test_what_fails_while_torch_is_recorded_ends_no_program(name, monkeypatch):
     weights, told = faults_of(program)
     assert weights == plain
     assert len(told) == 1 and "StruckError: struck" in str(told[0].message)
-    if name == "steps":
+    if name == "before_step":
         reset_torch_state()  # what takes the mode away was struck itself
     assert find_torch_leftovers() == []
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("name", ["form", "shape_of", "values", "summary", "sample", "share", "copied", "slopes", "version"])
+@pytest.mark.parametrize("name", ["form", "shape_of", "values", "summary", "sample", "share", "copy", "slopes", "version"])
 def test_what_fails_of_a_tensor_ends_no_program(name, monkeypatch):
     torch = pytest.importorskip("torch")
     from gradlab.explore.libraries.library_torch import Torch
@@ -230,7 +247,7 @@ def test_a_nan_is_looked_at_inside_anomaly_mode(lib):
 @pytest.mark.parametrize("kind", [GradlabBackwardCalls, AtPoles])
 def test_observers_of_backward_end_no_training(kind, monkeypatch):
     plain = train(gl)
-    for name in observed(kind):
+    for name in observed_events(kind):
         monkeypatch.setattr(kind, name, guarded_method(strike))
     monkeypatch.setattr(KeepingAutograde, "holds", lambda self: False)  # else no node is looked at
     net = mlp(gl, 6, 4, 1)
@@ -244,7 +261,7 @@ def test_observers_of_backward_end_no_training(kind, monkeypatch):
 
 
 def test_every_observer_that_only_looks_is_a_watcher():
-    """What changes what is computed may raise: saved tensors' hooks, inference mode, tangents, anomaly mode. The rest may not."""
+    """Observers that change results may raise: saved tensors' hooks, inference mode, tangents, anomaly mode. Others may not."""
     import gradlab.core.tangents
     import gradlab.diagnose.anomaly  # noqa: F401
     from gradlab.core.observers import Observer

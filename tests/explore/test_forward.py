@@ -69,7 +69,7 @@ def results_with(name, change):
     return [one.detach().clone() for one in flat(model(*args, **kwargs))]
 
 
-def shifted(tensor):
+def shift(tensor):
     if not tensor.dtype.is_floating_point:
         tensor.add_(1)
         return
@@ -105,7 +105,7 @@ def test_there_is_a_path_where_and_only_where_the_output_depends(name):
                 assert end not in reached, f"output {k} does not depend on {what}, and there is a path"
 
     for k, at in enumerate(inputs):
-        compare(graph.nodes[at].name, at, lambda model, args, kwargs, k=k: shifted(flat([args, kwargs])[k]))
+        compare(graph.nodes[at].name, at, lambda model, args, kwargs, k=k: shift(flat([args, kwargs])[k]))
     if isinstance(model, torch.nn.Module):
         for kind, named in (("parameter", model.named_parameters), ("buffer", model.named_buffers)):
             at_name = {own_name(graph.nodes[i].name): i for i in leaves_in(graph, kind)}
@@ -113,7 +113,7 @@ def test_there_is_a_path_where_and_only_where_the_output_depends(name):
             for key, _ in named():
 
                 def change(model, args, kwargs, key=key, kind=kind):
-                    shifted(dict(getattr(model, f"named_{kind}s")())[key])
+                    shift(dict(getattr(model, f"named_{kind}s")())[key])
 
                 compare(key, at_name.get(key), change)
 
@@ -263,7 +263,7 @@ def test_modules_have_the_shapes_and_types_that_hooks_see(name):
 
 
 def shape_words(shapes):
-    """As tables write them: "2×3"; "2 of 2×3"; "2×3 and 4"."""
+    """Return shapes as tables write them: "2×3"; "2 of 2×3"; "2×3 and 4"."""
     texts = ["×".join(map(str, shape)) or "scalar" for shape in shapes]
     if len(texts) > 1 and len(set(texts)) == 1:
         return f"{len(texts)} of {texts[0]}"

@@ -23,7 +23,7 @@ def flops(function, *args, **kwargs):
     return gl.graph(function, *args, **kwargs).flops
 
 
-def counted(function, *args, **kwargs):
+def count_operations(function, *args, **kwargs):
     from torch.utils.flop_counter import FlopCounterMode
 
     with FlopCounterMode(display=False) as counter:
@@ -32,7 +32,7 @@ def counted(function, *args, **kwargs):
 
 
 def agree(function, *args, **kwargs):
-    expected = counted(function, *args, **kwargs)
+    expected = count_operations(function, *args, **kwargs)
     assert expected > 0
     assert flops(function, *args, **kwargs) == expected
 
@@ -80,7 +80,7 @@ def test_matmul_as_pytorch_counts(left, right):
     assert product(left, right) == flops(lambda a, b: torch.matmul(input=a, other=b), a, b)
     assert product(left, right) == flops(torch.linalg.matmul, a, b)
     if len(left) > 1 and len(right) > 1:  # its counter has no rule for products with vectors
-        assert product(left, right) == counted(torch.matmul, a, b)
+        assert product(left, right) == count_operations(torch.matmul, a, b)
 
 
 def test_products_with_a_name_of_their_own(library):
@@ -202,7 +202,7 @@ def test_an_einsum_that_sums_no_common_axis_is_no_product_of_matrices(equation):
     torch = pytest.importorskip("torch")
     sizes = {"i": 3, "j": 3, "k": 4, "l": 5}
     operands = [torch.randn([sizes[i] for i in term]) for term in equation.partition("->")[0].split(",")]
-    assert counted(torch.einsum, equation, *operands) == 0
+    assert count_operations(torch.einsum, equation, *operands) == 0
     assert flops(lambda *x: torch.einsum(equation, *x), *operands) == 0
 
 
@@ -461,7 +461,7 @@ def test_recurrent_layers_as_pytorch_counts(kind):
             shape = (2, 5, 4) if options["batch_first"] else (5, 2, 4)
             layer = getattr(torch.nn, kind)(4, 3, **options)
             x = torch.randn(shape)
-            assert recurrent(kind, 10, 4, 3, **options) == counted(layer, x) == flops(layer, x)
+            assert recurrent(kind, 10, 4, 3, **options) == count_operations(layer, x) == flops(layer, x)
 
 
 # --------------------------------------------------------------------------------------------------- everything together

@@ -1,4 +1,4 @@
-"""The picture and the table of a run: folds, counts, shares, files, and what is refused."""
+"""Picture and table of a run: folds, counts, shares, files, and errors."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def x():
 
 
 def labels(graph):
-    return [node.label for node in graph.shown[0]]
+    return [node.label for node in graph.visible_graph[0]]
 
 
 def test_blocks_that_are_alike_are_one_with_a_count(x):
     model = Stack(12)
     graph = gl.graph(model, x)
-    shown = {node.label: node for node in graph.shown[0]}
+    shown = {node.label: node for node in graph.visible_graph[0]}
     assert len(shown) <= 25 and graph.drawing().height <= 1360
     assert "11 alike · Block" in shown["blocks[1–11]"].detail
     each = sum(p.numel() for p in model.blocks[0].parameters())
@@ -149,7 +149,7 @@ def test_a_large_model_is_folded(x):
     model = Stack(300)
     graph = gl.graph(model, x)
     assert len(graph.run.trace.calls) == 1 + 300 * 4 + 1
-    assert len(graph.shown[0]) <= 25 and "299 alike" in " ".join(node.detail for node in graph.shown[0])
+    assert len(graph.visible_graph[0]) <= 25 and "299 alike" in " ".join(node.detail for node in graph.visible_graph[0])
 
 
 def test_a_run_of_too_many_calls_says_so(x, monkeypatch):

@@ -14,11 +14,11 @@ from gradlab.core.observers import observers
 
 
 class BrokenError(Exception):
-    """What a test's model raises."""
+    """Raised by a test's model."""
 
 
 def models_of(library):
-    """A model with statistics, dropout and own buffers, which fails if it is told to."""
+    """Return a model with statistics, dropout and its own buffers, which can be made to fail."""
     nn = library.nn
 
     class Net(nn.Module):
@@ -61,7 +61,7 @@ def state_of(library, model):
 
 
 def same(before, after):
-    """Whether two states have the same tensors with the same numbers."""
+    """Return whether two states have the same tensors with the same numbers."""
     if isinstance(before, dict):
         return before.keys() == after.keys() and all(same(before[key], after[key]) for key in before)
     if isinstance(before, tuple) and len(before) == 2:

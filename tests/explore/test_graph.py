@@ -20,8 +20,8 @@ import gradlab as gl
 from gradlab.explore.drawing import rasterise
 from gradlab.explore.graph import Graph, graph
 from gradlab.explore.graph.folding import fold
-from gradlab.explore.graph.listing import bounded
-from gradlab.explore.labels import common_parts, part_of_model, shortened, sign, written
+from gradlab.explore.graph.listing import first_lines
+from gradlab.explore.labels import common_parts, operation_label, part_of_model, shorten, sign
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -60,7 +60,7 @@ def node_named(found, name):
     return next(i for i, node in enumerate(found.nodes) if node.name == name)
 
 
-# --------------------------------------------------------------------------------------------------------- what is held
+# --------------------------------------------------------------------------------------------------------- memory
 def test_the_worked_example_node_by_node():
     names = correlation()
     found = graph(names["loss"], names)
@@ -211,7 +211,7 @@ def test_several_outputs():
     found = graph([z, y], {"x": x, "y": y, "z": z})
     outputs = [(node.label, node.detail) for node in found.nodes if node.kind == "output"]
     assert outputs == [("z", "scalar 6"), ("y", "3 elements")]
-    assert found.nodes[1].name == "y"  # it is handed on too, so it keeps its name
+    assert found.nodes[1].name == "y"  # it is also passed on, so it keeps its name
     assert [node.label for node in graph((z, y), {}).nodes[-2:]] == ["output 1", "output 2"]
 
 
@@ -291,8 +291,8 @@ def test_operations_are_called_what_the_user_wrote(expression, said):
 
 
 def test_torchs_unsigned_axes_are_understood():
-    assert written("MeanBackward1", {"dim": (-1,)}, 3) == "mean(2)"
-    assert written("TransposeBackward0", {"dim0": 1, "dim1": -1}, 3) == "transpose(1, 2)"
+    assert operation_label("MeanBackward1", {"dim": (-1,)}, 3) == "mean(2)"
+    assert operation_label("TransposeBackward0", {"dim0": 1, "dim1": -1}, 3) == "transpose(1, 2)"
 
 
 def test_parts_of_a_model():
@@ -302,7 +302,7 @@ def test_parts_of_a_model():
     assert part_of_model(["params[0]"]) == "params[0]"
     assert part_of_model(["a", "b"]) == "" == part_of_model([])
     assert common_parts("net[3].weight", "net[3].bias") == 2
-    assert shortened("model.layers[11].self_attn.out_proj.weight", 20) == "model.…t_proj.weight"
+    assert shorten("model.layers[11].self_attn.out_proj.weight", 20) == "model.…t_proj.weight"
 
 
 # ------------------------------------------------------------------------------------------------------------- the text
@@ -374,15 +374,15 @@ def test_a_recurrent_network_is_a_column_too():
 def test_every_node_is_in_the_whole_text_whatever_is_folded():
     loss, names = network(60)
     found = graph(loss, names, limit=20)
-    assert len(found.shown[0]) <= 20
+    assert len(found.visible_graph[0]) <= 20
     lines = found.text().split("\n")[2:]
     assert sum("Backward" in line for line in lines) == sum(node.kind == "operation" for node in found.nodes)
     assert all(any(name in line for line in lines) for name in names)
 
 
 def test_long_text_is_cut_at_a_line_that_says_so():
-    assert bounded("one\ntwo\nthree\nfour", 9) == "one\ntwo\n… and 2 more lines"
-    assert bounded("short", 9) == "short"
+    assert first_lines("one\ntwo\nthree\nfour", 9) == "one\ntwo\n… and 2 more lines"
+    assert first_lines("short", 9) == "short"
 
 
 # ---------------------------------------------------------------------------------------------------------- the picture
@@ -395,7 +395,7 @@ def test_every_node_and_every_edge_is_drawn():
     for node in found.nodes:
         assert node.label in texts
         assert not node.operation.endswith("0") or node.operation in texts
-    assert "z1\u20026×4" in texts and "c\u20024×4" in texts  # tags: names and shapes of what is made
+    assert "z1\u20026×4" in texts and "c\u20024×4" in texts  # tags: names and shapes of results
     assert texts.count("4") == 5 and texts.count("4×6") == 1  # mean, std, diagonal, .T change it …
     assert texts.count("6×4") == 2  # … "−" does not
 
@@ -418,7 +418,7 @@ def test_boxes_do_not_overlap_and_nothing_is_clipped():
                 walk(child, x, y)
 
         walk(root, 0, 0)
-        assert len(placed) == len(found.shown[0])
+        assert len(placed) == len(found.visible_graph[0])
         for i, (left, top, right, bottom) in enumerate(placed):
             assert left >= 0 and top >= 0 and right <= drawing.width and bottom <= drawing.height
             assert not [box for box in placed[:i] if left < box[2] and box[0] < right and top < box[3] and box[1] < bottom]
@@ -466,7 +466,7 @@ def test_the_bundle():
 
 # -------------------------------------------------------------------------------------------------------------- folding
 def shape_of(nodes, edges):
-    """What must be true of every folded graph."""
+    """Check the properties of every folded graph, and return its shape."""
     assert all(0 <= edge.source < edge.target < len(nodes) for edge in edges)
     inputs = {edge.target for edge in edges}
     assert all((i in inputs) or node.kind in ("leaf", "folded") for i, node in enumerate(nodes))
@@ -476,7 +476,7 @@ def shape_of(nodes, edges):
 def test_a_graph_within_the_limit_is_not_touched():
     loss, names = network(4)
     found = graph(loss, names)
-    assert found.shown == (found.nodes, found.edges)
+    assert found.visible_graph == (found.nodes, found.edges)
     assert fold(found.nodes, found.edges, len(found.nodes)) == (found.nodes, found.edges)
 
 
@@ -494,7 +494,7 @@ def test_a_graph_within_the_limit_is_not_touched():
 def test_folding_keeps_to_the_limit_and_loses_nothing(make, limit):
     out, names = make()
     found = graph(out, names, limit=limit)
-    nodes, edges = found.shown
+    nodes, edges = found.visible_graph
     assert len(nodes) <= limit
     assert sum(node.count for node in nodes) == len(found.nodes)
     shape_of(nodes, edges)
@@ -513,7 +513,7 @@ def tangle(seed, size):
 def test_alike_layers_are_drawn_once():
     loss, names = network(60)
     found = graph(loss, names)
-    [again] = shape_of(*found.shown)
+    [again] = shape_of(*found.visible_graph)
     layer = 7  # weight, @, bias, +, tanh, ×, +
     times = int(re.fullmatch(rf"(\d+) times as above, {layer} nodes each", again.detail)[1])
     assert again.count == layer * times and times >= 57  # h needs no gradient at first
@@ -525,7 +525,7 @@ def test_a_recurrent_network_with_shared_weights_is_folded_by_steps():
     weight, h = gl.ones(3, 3, requires_grad=True), gl.ones(3)
     for _ in range(100):
         h = gl.tanh(weight @ h)
-    nodes, _ = graph(h.sum(), {"weight": weight}).shown
+    nodes, _ = graph(h.sum(), {"weight": weight}).visible_graph
     assert len(nodes) <= 12 and nodes[0].label == "weight"
     assert any(node.detail.startswith("9") and "times as above" in node.detail for node in nodes)
 
@@ -535,7 +535,7 @@ def test_layers_of_changing_widths_repeat_too():
     for i in range(80):
         names[f"net[{i}].weight"] = weight = gl.zeros(3 + i, 4 + i, requires_grad=True)
         h = gl.relu(h @ weight)
-    nodes, _ = graph(h.sum(), names).shown
+    nodes, _ = graph(h.sum(), names).visible_graph
     assert len(nodes) < 20 and any(re.match("7. times as above", node.detail) for node in nodes)
 
 
@@ -546,7 +546,7 @@ def test_chains_are_folded_before_anything_else_when_nothing_repeats():
     for _ in range(120):
         h = rng.choice((gl.tanh, gl.relu, gl.sigmoid))(h)
     out = (h * x).sum()
-    nodes, _ = graph(out, {"x": x}, limit=40).shown
+    nodes, _ = graph(out, {"x": x}, limit=40).visible_graph
     assert nodes[0].label == "x" and [node.label for node in nodes[-3:-1]] == ["×", "sum"]
 
 
@@ -559,14 +559,14 @@ def test_segments_are_named_after_parts_of_the_model():
             step = rng.randrange(3)
             h = h * w + h if step == 0 else h * h - w if step == 1 else (h + w).tanh() * h
     found = graph(h.sum(), names, limit=12)
-    labels = [node.label for node in found.shown[0]]
+    labels = [node.label for node in found.visible_graph[0]]
     assert [f"model.part{part}" in labels for part in range(6)] == [True] * 6
 
 
 def test_a_folded_node_knows_the_leaves_in_it():
     loss, names = network(60)
     for limit in (8, 20, 60):
-        nodes, _ = graph(loss, names, limit=limit).shown
+        nodes, _ = graph(loss, names, limit=limit).visible_graph
         told = [name for node in nodes for name in (node.inside or ((node.name,) if node.kind == "leaf" else ()))]
         assert sorted(told) == sorted(names)
 
@@ -585,7 +585,7 @@ def test_two_thousand_nodes_make_a_readable_cell_under_300_kb():
     found = graph(loss, names)
     bundle = found._repr_mimebundle_()
     assert len(found.nodes) >= 2000 and sum(node.kind == "leaf" for node in found.nodes) == 200
-    assert len(found.shown[0]) <= 150
+    assert len(found.visible_graph[0]) <= 150
     assert sum(len(part.encode()) for part in bundle.values()) < 300_000
     assert "image/png" not in bundle or len(base64.b64decode(bundle["image/png"])) <= 100_000
 
@@ -605,7 +605,7 @@ def test_a_hundred_thousand_nodes_do_not_recurse():
         y = y * 1.0 + 0.0
     found = graph(y, {"x": x, "y": y}, most=1_000_000)
     drawing = found.drawing()
-    assert len(found.nodes) == 100_002 and len(found.shown[0]) < 10
+    assert len(found.nodes) == 100_002 and len(found.visible_graph[0]) < 10
     assert "49\u202f999 times as above" in drawing.text and len(drawing.text) < 1000
     assert found.text().count("\n") > 100_000
 

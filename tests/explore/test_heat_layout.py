@@ -1,4 +1,4 @@
-"""Where the parts of a heat map are: cells beside one another, in the room that there is, and labels at round elements."""
+"""Layout of heat maps: cells side by side within the available room, and labels at round elements."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def axis(sizes, bins=None):
 
 
 def test_labels_are_at_round_elements():
-    def found(shapes, start, end, least):
+    def round_elements(shapes, start, end, least):
         parts = [(int(np.prod(shape)), shape[-1] if shape else 1) for shape in shapes]
         return list(Axis(None, np.arange(start, end), end, parts).round_elements(least))
 
-    assert found([[10_000]], 0, 10_000, 490) == list(range(0, 10_000, 500))
-    assert found([[10_000]], 1231, 1238, 0.9) == list(range(1231, 1238))
-    assert found([[10_000]], 1231, 1300, 12) == [1240, 1260, 1280]
-    assert found([[8], [5]], 0, 13, 2.5) == [0, 5, 8], "counted anew in each, and none close to the end of another"
-    assert found([[3, 48]], 0, 144, 8) == [*range(0, 48, 10), *range(48, 96, 10), *range(96, 144, 10)]
-    assert found([[40, 7]], 0, 280, 30) == list(range(0, 280, 35)), "every fifth line"
-    assert found([[40, 7]], 0, 280, 7) == list(range(0, 280, 7))
-    assert found([[]], 0, 1, 1) == [0] and found([[0], [2]], 0, 2, 1) == [0, 1]
+    assert round_elements([[10_000]], 0, 10_000, 490) == list(range(0, 10_000, 500))
+    assert round_elements([[10_000]], 1231, 1238, 0.9) == list(range(1231, 1238))
+    assert round_elements([[10_000]], 1231, 1300, 12) == [1240, 1260, 1280]
+    assert round_elements([[8], [5]], 0, 13, 2.5) == [0, 5, 8], "counted anew in each, and none close to the end of another"
+    assert round_elements([[3, 48]], 0, 144, 8) == [*range(0, 48, 10), *range(48, 96, 10), *range(96, 144, 10)]
+    assert round_elements([[40, 7]], 0, 280, 30) == list(range(0, 280, 35)), "every fifth line"
+    assert round_elements([[40, 7]], 0, 280, 7) == list(range(0, 280, 7))
+    assert round_elements([[]], 0, 1, 1) == [0] and round_elements([[0], [2]], 0, 2, 1) == [0, 1]
 
 
 @pytest.mark.parametrize(

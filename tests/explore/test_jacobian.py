@@ -65,7 +65,7 @@ def test_nothing_is_computed_before_it_is_asked_for():
     assert len(sweeps) == J.rows_known == 1
     np.testing.assert_array_equal(sweeps[0], [1, 0, 0])
     np.testing.assert_array_equal(J[2], [0, 0, 6])
-    np.testing.assert_array_equal(J.known, [True, False, True])
+    np.testing.assert_array_equal(J.known_mask, [True, False, True])
     J[0], J[-1], J[2, 1]
     assert len(sweeps) == 2, "a known row is not computed again"
     np.asarray(J)
@@ -109,7 +109,7 @@ def test_indexing_computes_only_the_rows_it_needs():
     x = vector(1.0, 2.0, 3.0, 4.0)
     J = jacobian(x.exp(), x)
     J[[2, 0]], J[1:1], J[2, 3]
-    np.testing.assert_array_equal(J.known, [True, False, True, False])
+    np.testing.assert_array_equal(J.known_mask, [True, False, True, False])
     with pytest.raises(IndexError, match="row 4 of a Jacobian with 4 rows"):
         J[4]
     with pytest.raises(IndexError, match="row -5"):

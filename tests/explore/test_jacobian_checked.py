@@ -1,4 +1,4 @@
-"""A pattern that is not this graph's: each line that is wrong is told, by itself, each time; rounding is not."""
+"""Patterns of other graphs: each wrong line is reported separately, each time; rounding is not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sorted_and_rooted(t):
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("last", [1.0, 1e-4, 0.0], ids=["like", "large", "infinite"])
 def test_permuted_rows_are_told_whatever_else_the_matrix_holds(dtype, last):
-    """d sqrt(t) / dt = 1 / (2 sqrt(t)): 0.5, 50 or inf beside the ones of the sort."""
+    """The derivative d sqrt(t) / dt = 1 / (2 sqrt(t)) is 0.5, 50 or inf, beside the ones of the sort."""
     plan = jacobian(sorted_and_rooted, gl.tensor([3.0, 1, 4, 2, 1, 1, 1, 1], dtype=dtype), method="sparse").plan
     for order in ([1.0, 2, 3, 4], [2.0, 1, 4, 3], [4.0, 3, 2, 1], [3.0, 1, 4, 2]):
         x = gl.tensor([*order, 1, last, 1, 1], dtype=dtype)
@@ -100,7 +100,10 @@ def test_rounding_is_no_wrong_entry(dtype):
 def test_lines_that_are_not_finite_are_said_to_be_unknown():
     x = gl.tensor([1.0, 0.0, 1.0, 1.0])
     _, said, _ = told(jacobian(lambda u: u.sqrt(), x, sparsity=np.eye(4)))
-    assert len(said) == 1 and "can be told of all columns but 1 of 4, which hold inf or NaN; the first of them is 1" in said[0]
+    assert (
+        len(said) == 1
+        and "could be checked for all columns except 1 of 4, which hold inf or NaN; the first of them is 1" in said[0]
+    )
 
 
 def test_what_is_infinite_elsewhere_than_the_pattern_says():

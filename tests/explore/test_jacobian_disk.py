@@ -59,7 +59,7 @@ def test_a_full_disk_is_an_error_and_not_the_end_of_the_process(small_disk, way)
     assert ran.returncode == 0, (ran.returncode, ran.stderr)
     said, rest = ran.stdout.splitlines()
     assert said.startswith("[Errno 28] No space left on device: out= takes 8.0 MB of its file, and its disk has 2.0 MB more. ")
-    assert "Nothing was written, and what the file held it holds. Make room, or" in said and said.endswith("/large'")
+    assert "Nothing was written, and the file did not change. Make room, or" in said and said.endswith("/large'")
     assert rest == "True True", "what was done stays, and is gone on with"
 
 

@@ -1,4 +1,4 @@
-"""What makes two functions the same work in two processes, and what is refused because nobody could tell."""
+"""Fingerprints: functions that are the same work in two processes, and values that cannot be compared."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def changed(one, other):
     """The names of the parts in which two functions differ."""
     one, other = parts_of(one, "f"), parts_of(other, "f")
     found = [what for what in one.keys() | other.keys() if one.get(what) != other.get(what)]
-    return sorted(re.sub(r" no\. \d+$", "", what) for what in found)  # where constants stand is Python's affair
+    return sorted(re.sub(r" no\. \d+$", "", what) for what in found)  # the order of constants is up to Python
 
 
 def defined(text, name="f", **names):

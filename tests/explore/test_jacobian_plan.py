@@ -1,4 +1,4 @@
-"""Which way a Jacobian is computed, in what memory, what a plan and a pattern may be, and what is refused."""
+"""Plans of Jacobians: the chosen method, memory, valid plans and patterns, and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradlab.explore.jacobian.graph import GradlabGraph
 
 
 def tridiagonal(x):
-    """r_i = x_{i-1} - 2 x_i + x_{i+1} + x_i³ with zeros beyond the ends."""
+    """Return r_i = x_{i-1} - 2 x_i + x_{i+1} + x_i³ with zeros beyond the ends."""
     edge = gl.zeros(1, dtype=x.dtype)
     return gl.cat([edge, x[:-1]]) - 2 * x + gl.cat([x[1:], edge]) + x**3
 
@@ -114,7 +114,7 @@ def test_a_plan_is_used_again_and_nothing_is_searched_for(monkeypatch):
         jacobian(lambda u: tridiagonal(u) * u.flip(0), x + 1, plan=plan).sparse()
     with pytest.raises(ValueError, match=r"the plan is for a Jacobian of shape \(2000, 2000\), this one has \(4, 4\)"):
         jacobian(tridiagonal, x[:4], plan=plan)
-    with pytest.raises(ValueError, match="give no method or sparsity beside it"):
+    with pytest.raises(ValueError, match="do not pass method or sparsity with it"):
         jacobian(tridiagonal, x, plan=plan, method="rows")
     with pytest.raises(TypeError, match=r"takes the \.plan of another Jacobian; got Jacobian"):
         jacobian(tridiagonal, x, plan=J)
@@ -179,7 +179,7 @@ def test_what_cannot_be_planned_is_refused():
         return u[:3] * 2
 
     for given, text in (
-        ({"method": "colums"}, r"method='colums' is none of 'auto', 'rows', 'batched', 'columns', 'sparse'"),
+        ({"method": "colums"}, r"method='colums' must be one of 'auto', 'rows', 'batched', 'columns', 'sparse'"),
         ({"chunk_size": 0}, r'chunk_size is a whole number from 1, "auto" or None; got 0'),
         ({"chunk_size": 2.5}, r"got 2.5"),
         ({"chunk_size": True}, r"got True"),
@@ -204,7 +204,7 @@ def test_what_cannot_be_planned_is_refused():
     with pytest.raises(ValueError, match=r"jvp\(u\) takes one weight per element of x: shape \(4,\)"):
         jacobian(f, x).jvp([1.0])
     with pytest.raises(ValueError, match="a step of 2"):
-        jacobian(f, x).reduced(slice(0, 3, 2))
+        jacobian(f, x).pool(slice(0, 3, 2))
 
 
 def test_integers_are_refused_and_what_does_not_matter_is_zero_and_said():
@@ -232,7 +232,7 @@ def test_nan_is_counted_and_said():
     x = gl.ones(3000, dtype=gl.float64)
     x[2999] = float("nan")
     J = jacobian(lambda u: u**2, x)
-    assert "1 NaN" in J.drawing().text and J.sweeps == 1 and J.reduced().odd[NAN] == 1
+    assert "1 NaN" in J.drawing().text and J.sweeps == 1 and J.pool().odd[NAN] == 1
 
 
 def test_a_dense_matrix_that_does_not_fit_is_refused_with_what_to_do():
@@ -321,7 +321,7 @@ def test_no_row_has_a_colour_twice(name, mask, ordering):
 
 
 def test_orderings_by_name():
-    with pytest.raises(ValueError, match="ordering='random' is none of 'natural', 'largest_first', 'smallest_last'"):
+    with pytest.raises(ValueError, match="ordering='random' must be one of 'natural', 'largest_first', 'smallest_last'"):
         colouring.distance_2(np.array([0]), np.array([0]), (1, 1), "random")
 
 

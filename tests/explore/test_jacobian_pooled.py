@@ -1,4 +1,4 @@
-"""What a large Jacobian is pooled to: compared cell by cell with the matrix, while it becomes known."""
+"""Pooling of a large Jacobian, compared cell by cell with the matrix while it becomes known."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PARTS = [(slice(None), slice(None)), (slice(2, 20), slice(3, 9)), (slice(36, 37)
 
 
 def compare(J, matrix, known, cells):
-    """Each cell of each part with what is known of the matrix there."""
+    """Compare each cell of each part with the known entries of the matrix."""
     for rows, columns in PARTS:
-        part = J.reduced(rows, columns, cells)
+        part = J.pool(rows, columns, cells)
         first, end, left, right = part.window
         assert (first, end) == rows.indices(len(matrix))[:2] and (left, right) == columns.indices(matrix.shape[1])[:2]
         assert part.low.shape == (min(cells[0], end - first), min(cells[1], right - left))
@@ -30,7 +30,7 @@ def compare(J, matrix, known, cells):
                 finite = values[np.isfinite(values)]
                 seen += finite.tolist()
                 odd += np.isnan(values).sum()
-                assert part.known[i, j] == known[place].any() and part.whole[i, j] == known[place].all()
+                assert part.known_mask[i, j] == known[place].any() and part.whole[i, j] == known[place].all()
                 assert (part.flags[i, j] & NAN > 0) == np.isnan(values).any()
                 assert (part.flags[i, j] & POSITIVE > 0) == np.isposinf(values).any()
                 extremes = (finite.min(), finite.max()) if finite.size else (np.inf, -np.inf)
@@ -110,12 +110,12 @@ def test_large_ones_are_pooled():
     matrix = np.random.default_rng(0).normal(size=(1, n)).astype(np.float32) * np.linspace(-1, 1, n, dtype=np.float32)[:, None]
     J.runner.values = lambda block: matrix[block.start : block.stop]
     J.runner.compute()
-    part = J.reduced()
+    part = J.pool()
     assert part.extremes() == (matrix.min(), matrix.max())
     n = 100_000
     J = jacobian(lambda u: gl.cat([u[1:] - u[:-1] ** 2, u[:1]]), gl.linspace(0, 1, n))
     J.sparse()
-    part = J.reduced()
+    part = J.pool()
     assert part.extremes()[1] == 1 and part.whole.all()
 
 
@@ -152,8 +152,8 @@ def test_a_picture_says_what_is_true_of_the_matrix_and_not_of_its_cells():
 
     J = jacobian(f, x)
     text, numbers = J.drawing().text, J.sparse().data
-    assert "least −0.5, greatest 2" in text and np.isposinf(numbers).sum() == 1 and J.reduced().low.shape == (64, 64)
-    assert f"{np.isnan(numbers).sum()} NaN (marked ×), 1 +inf (marked +)" in text and np.isnan(J.reduced().values).sum() == 1
+    assert "least −0.5, greatest 2" in text and np.isposinf(numbers).sum() == 1 and J.pool().low.shape == (64, 64)
+    assert f"{np.isnan(numbers).sum()} NaN (marked ×), 1 +inf (marked +)" in text and np.isnan(J.pool().values).sum() == 1
     assert f"{n} × {n} pooled to 64 × 64 cells" in text and "y[0]" in text and "x[39999]" in text
     J = jacobian(lambda a, b: gl.cat([a * 2, b * 3]), (gl.ones(n), gl.ones(10)))
     assert J.drawing().svg().count("<image") == 3, "the blocks of columns stand apart, and there is the scale"

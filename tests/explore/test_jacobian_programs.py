@@ -139,7 +139,7 @@ def test_the_hessian_of_what_is_linear_is_an_empty_pattern():
 
 
 class ByNumPy(gl.autograd.Function):
-    """x², with a backward that leaves the library, or a `scale` of 0."""
+    """The square, with a backward that leaves the library, or a `scale` of 0."""
 
     @staticmethod
     def forward(ctx, x, scale):

@@ -1,4 +1,4 @@
-"""Jacobians in files that another process goes on with: what is recorded, compared, refused, and what a kill can cost."""
+"""Jacobians in files that another process resumes: the record, comparisons, errors, and the cost of a kill."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_hessians_go_on_too(tmp_path, method):
     assert J.store.done == {0, 1}
     expected = np.diag(12 * START**2) + np.eye(12, k=1) + np.eye(12, k=-1)
     np.testing.assert_allclose(np.asarray(J), expected, atol=1e-14)
-    with pytest.raises(ValueError, match="what is computed differs: jacobian, and it was hessian"):
+    with pytest.raises(ValueError, match="the derivative differs: jacobian instead of hessian"):
         gl.jacobian(energy, x_of(), out=a_file(tmp_path, "r+"), resume=True)
 
 
@@ -99,7 +99,7 @@ def test_blocks_out_of_order(tmp_path):
     J = resumed(tmp_path, "w+")
     J[11], J[0]
     again = resumed(tmp_path)
-    assert again.store.done == {2, 0} and again.known.tolist() == [True] * 5 + [False] * 5 + [True] * 2
+    assert again.store.done == {2, 0} and again.known_mask.tolist() == [True] * 5 + [False] * 5 + [True] * 2
     np.testing.assert_array_equal(again, asked())
 
 
@@ -107,7 +107,7 @@ def test_a_part_of_a_larger_file(tmp_path):
     whole = a_file(tmp_path, shape=(3, ROWS, ROWS))
     np.asarray(gl.jacobian(banded, x_of(), out=whole[1], resume=True))
     np.testing.assert_allclose(np.array(whole), [np.zeros((ROWS, ROWS)), the_matrix(), np.zeros((ROWS, ROWS))])
-    with pytest.raises(ValueError, match=r"the place in the file differs: byte 2304, strides .*, and it was byte 1152"):
+    with pytest.raises(ValueError, match=r"the place in the file differs: byte 2304, strides .* instead of byte 1152"):
         gl.jacobian(banded, x_of(), out=whole[2], resume=True)
 
 
@@ -133,13 +133,13 @@ def helper(x):
     ("change", "message"),
     [
         ({"x": x_of(START + 1e-16 * (np.arange(12) == 3))}, "the input x differs (a gradlab tensor of shape (12,), float64)"),
-        ({"x": x_of().reshape(3, 4)}, "the input x differs: a gradlab tensor of shape (3, 4), float64, and it was "),
-        ({"f": made(constant=4.0)}, " differs: 4.0, and it was 3.0"),
+        ({"x": x_of().reshape(3, 4)}, "the input x differs: a gradlab tensor of shape (3, 4), float64 instead of "),
+        ({"f": made(constant=4.0)}, " differs: 4.0 instead of 3.0"),
         ({"f": made(array=np.arange(12.0) + 1)}, "the global array in f differs (an array of shape (12,), float64)"),
-        ({"f": made(default=2.0)}, "the default of f's argument k differs: 2.0, and it was 1.0"),
+        ({"f": made(default=2.0)}, "the default of f's argument k differs: 2.0 instead of 1.0"),
         ({"f": lambda x: helper(x) + 1}, "<lambda>'s code is new (code)"),
-        ({"method": "columns"}, "the method differs: columns, and it was batched"),
-        ({"chunk_size": 6}, "the chunk size differs: 6, and it was 5"),
+        ({"method": "columns"}, "the method differs: columns instead of batched"),
+        ({"chunk_size": 6}, "the chunk size differs: 6 instead of 5"),
     ],
 )
 def test_what_differs_is_named(tmp_path, change, message):
@@ -149,17 +149,17 @@ def test_what_differs_is_named(tmp_path, change, message):
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     x = change.pop("x", None)
     x = x_of() if x is None else x
-    with pytest.raises(ValueError, match=r"^resume=True cannot go on with what .*J\.bin\.json records: ") as caught:
+    with pytest.raises(ValueError, match=r"^resume=True cannot continue from .*J\.bin\.json: ") as caught:
         resumed(tmp_path, **{"f": made(), "x": x} | change)
     assert message in str(caught.value)
-    assert str(caught.value).endswith("Give out= another file, or move J.bin.json away: then everything is computed anew.")
+    assert str(caught.value).endswith("Give out= another file, or move J.bin.json away to compute everything again.")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before, "nothing was overwritten"
 
 
 def test_what_a_helper_names_counts(tmp_path, monkeypatch):
     half(tmp_path, f=made())
     monkeypatch.setitem(globals(), "FACTOR", 2.5)
-    with pytest.raises(ValueError, match=r"the global FACTOR in helper differs: 2\.5, and it was 2\.0"):
+    with pytest.raises(ValueError, match=r"the global FACTOR in helper differs: 2\.5 instead of 2\.0"):
         resumed(tmp_path, f=made())
 
 
@@ -175,7 +175,7 @@ def test_a_function_that_gives_other_values_is_found(tmp_path):
 def test_a_version_counts(tmp_path, monkeypatch):
     half(tmp_path)
     monkeypatch.setattr(fingerprint, "version_of", lambda top: "0.0")
-    with pytest.raises(ValueError, match=rf"the version of gradlab differs: 0\.0, and it was {gl.__version__}"):
+    with pytest.raises(ValueError, match=rf"the version of gradlab differs: 0\.0 instead of {gl.__version__}"):
         resumed(tmp_path)
 
 
@@ -184,7 +184,7 @@ def test_a_given_pattern_counts(tmp_path):
     full = np.abs(np.subtract.outer(np.arange(12), np.arange(12))) <= 1
     half(tmp_path, method="sparse", chunk_size=1, sparsity=full)
     wider = np.abs(np.subtract.outer(np.arange(12), np.arange(12))) <= 2
-    with pytest.raises(ValueError, match="the sparsity pattern differs: 54 entries, and it was 34 entries"):
+    with pytest.raises(ValueError, match="the sparsity pattern differs: 54 entries instead of 34 entries"):
         resumed(tmp_path, method="sparse", chunk_size=1, sparsity=wider)
 
 
@@ -206,7 +206,7 @@ def test_a_corrupt_or_foreign_record_is_left_alone(tmp_path, text, why):
     path = tmp_path / "J.bin.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     before = (path.read_bytes(), (tmp_path / "J.bin").read_bytes())
-    with pytest.raises(ValueError, match=r"J\.bin\.json is no record of a Jacobian that can be gone on with: ") as caught:
+    with pytest.raises(ValueError, match=r"J\.bin\.json is not a record from which a Jacobian can be resumed: ") as caught:
         resumed(tmp_path)
     assert why in str(caught.value) and "Nothing was overwritten." in str(caught.value)
     assert (path.read_bytes(), (tmp_path / "J.bin").read_bytes()) == before
@@ -234,7 +234,7 @@ def test_a_damaged_record_is_left_alone(tmp_path, damage):
 
 def test_a_record_is_not_written_over_without_resume(tmp_path):
     half(tmp_path)
-    with pytest.raises(ValueError, match=r"J\.bin\.json records what an earlier run has .*resume=True goes on with it"):
+    with pytest.raises(ValueError, match=r"J\.bin\.json records the blocks of an earlier run .*resume=True continues it"):
         asked(out=a_file(tmp_path, "r+"))
     (tmp_path / "J.bin.json").write_text('{"somebody": "else\'s"}')
     np.asarray(asked(out=a_file(tmp_path, "r+")))
@@ -371,7 +371,7 @@ def test_torch_functions_are_resumed_too(tmp_path):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_one_that_is_done_is_copied_and_pickled(tmp_path, method):
-    """It needs neither its graph nor its record any more."""
+    """The finished Jacobian no longer needs its graph and its record."""
     J = asked(method, out=a_file(tmp_path), resume=True)
     np.asarray(J)
     for other in (copy.deepcopy(J), pickle.loads(pickle.dumps(J))):

@@ -1,4 +1,4 @@
-"""Long Jacobians: told about, stopped anywhere and gone on with, written into an array of the user's, resumed after a kill."""
+"""Long Jacobians: progress, interrupts and continuation, writing into a user's array, resuming after a kill."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_bar_only_where_the_run_is_expected_to_be_long(seconds, bar, capsys, c
 def test_the_expectation_is_that_the_rest_takes_as_long(capsys, clock):
     """A second after a third of the rows: three seconds in all."""
     for seconds, bar in ((1.0, True), (0.1, False)):
-        with progress_of.told(None, 0, 12, "rows") as tell:
+        with progress_of.report_progress(None, 0, 12, "rows") as tell:
             for done in (4, 8):
                 clock.move(seconds)
                 tell(done)
@@ -94,9 +94,9 @@ def test_an_interrupt_says_how_to_go_on():
     with pytest.raises(KeyboardInterrupt) as caught:
         np.asarray(J)
     assert str(caught.value) == (
-        "5 of 12 rows of the Jacobian are known and kept. Asking again, np.asarray(J) for example, goes on with the others."
+        "5 of 12 rows of the Jacobian are known and kept. Another request, np.asarray(J) for example, continues with the others."
     )
-    assert J.rows_known == 5 and J.known.tolist() == [True] * 5 + [False] * 7
+    assert J.rows_known == 5 and J.known_mask.tolist() == [True] * 5 + [False] * 7
 
 
 def test_a_sweep_that_raises_halfway_loses_nothing():
@@ -151,7 +151,7 @@ def test_sigint_in_a_terminal(tmp_path):
         raise SystemExit
     """
     ran = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
-    assert ran.stdout.startswith("10 of 12 rows of the Jacobian are known and kept. Asking again, ")
+    assert ran.stdout.startswith("10 of 12 rows of the Jacobian are known and kept. Another request,  ")
     assert ran.stdout.splitlines()[-1] == "True [5, 10, 12]"
 
 
@@ -229,7 +229,7 @@ def test_a_read_only_file_says_how_to_open_it(tmp_path):
 
 
 def test_a_file_larger_than_is_kept(tmp_path):
-    """What is traced as allocated stays far under the matrix's own size."""
+    """Traced allocations stay far below the matrix's own size."""
     import tracemalloc
 
     n = 1500
@@ -256,7 +256,7 @@ def test_the_rows_one_by_one_after_a_run_that_stopped(method, blocks):
         np.testing.assert_allclose(J[i], the_matrix()[i])
     assert J.complete
     np.testing.assert_allclose(J.sparse().toarray(), the_matrix())
-    np.testing.assert_allclose(J.reduced(cells=(ROWS, ROWS)).values, the_matrix())
+    np.testing.assert_allclose(J.pool(cells=(ROWS, ROWS)).values, the_matrix())
     np.testing.assert_allclose(J @ np.ones(ROWS), the_matrix().sum(1))
     np.testing.assert_allclose(J[:, 3], the_matrix()[:, 3])
     np.testing.assert_allclose(np.asarray(J), the_matrix())

@@ -1,4 +1,4 @@
-"""Two functions that differ where a pickle does not show it: told apart, or refused by a sentence, and never mixed."""
+"""Functions that differ where a pickle does not show it are distinguished or refused with a sentence, and never mixed."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ class Locked:
 
 
 def test_what_cannot_be_compared_asks_for_a_key(tmp_path):
-    with pytest.raises(TypeError, match=r"cannot be compared between processes.* Give the function a name of your own, key="):
+    with pytest.raises(TypeError, match=r"cannot be compared between processes.* Identify the function by key="):
         went(tmp_path, Locked(), "w+")
     for key, other in (("model 7", "model 8"), (b"\x00\xff", "\x00")):
         with contextlib.suppress(FileNotFoundError):
@@ -335,7 +335,7 @@ def test_what_cannot_be_compared_asks_for_a_key(tmp_path):
         J = went(tmp_path, Locked(), key=key)
         assert J.store.done == {0, 1}
         np.testing.assert_allclose(np.asarray(J), 3 * np.eye(12))
-        with pytest.raises(ValueError, match=r"the key differs: .*, and it was "):
+        with pytest.raises(ValueError, match=r"the key differs: .* instead of "):
             went(tmp_path, Locked(), key=other)
         with pytest.raises(ValueError, match="the output of the function differs, although its key is the same"):
             went(tmp_path, Locked(4.0), key=key)
@@ -349,7 +349,7 @@ def test_what_cannot_be_compared_asks_for_a_key(tmp_path):
     [
         ({"resume": True, "key": 3}, TypeError, r"key= takes a string or bytes that name the function; got 3"),
         ({"resume": True, "key": ""}, TypeError, r"key= takes a string or bytes that name the function; got ''"),
-        ({"key": "a"}, ValueError, r"key= names the function of a run that goes on in another process: give resume=True"),
+        ({"key": "a"}, ValueError, r"key= identifies the function of a run that can be resumed: pass resume=True"),
     ],
 )
 def test_keys_that_are_none(tmp_path, ask, error, message):

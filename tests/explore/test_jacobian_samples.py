@@ -122,15 +122,15 @@ def test_threads_and_a_file_that_is_gone_on_with(tmp_path):
     J = asked("r+")
     assert J.rows_known == 16
     np.testing.assert_allclose(J, expected, atol=1e-14)
-    with pytest.raises(ValueError, match="the method differs: batched, and it was samples"):
+    with pytest.raises(ValueError, match="the method differs: batched instead of samples"):
         gl.jacobian(net, X, out=np.memmap(tmp_path / "J", np.float64, "r+", shape=(40, 60)), resume=True)
 
 
 def test_samples_that_look_at_one_another_are_refused():
-    with pytest.raises(RuntimeError, match=r"the samples look at one another: .* batch normalization in training mode"):
+    with pytest.raises(RuntimeError, match=r"the samples depend on each other: .* batch normalization in training mode"):
         gl.jacobian(lambda x: x - x.mean(0), X, batch=0)
     norm = gl.nn.BatchNorm1d(6, dtype=gl.float64)
-    with pytest.raises(RuntimeError, match="the samples look at one another"):
+    with pytest.raises(RuntimeError, match="the samples depend on each other"):
         gl.jacobian(norm, X, batch=0)
     norm.eval()  # what it advises
     np.testing.assert_allclose(
@@ -146,7 +146,7 @@ def test_samples_that_look_at_one_another_are_refused():
         (lambda: gl.jacobian(net, X, batch=2), ValueError, r"the input X has shape \(10, 6\), and so no axis 2"),
         (lambda: gl.jacobian(net, X, batch="0"), TypeError, "batch='0': it takes the axis of the samples"),
         (lambda: gl.jacobian(net, X, batch=True), TypeError, "batch=True: it takes the axis"),
-        (lambda: gl.jacobian(net, X, batch=0, method="columns"), ValueError, "give no method or sparsity beside it"),
+        (lambda: gl.jacobian(net, X, batch=0, method="columns"), ValueError, "do not pass method or sparsity with it"),
         (lambda: gl.jacobian(lambda a, b: a, (X, X[:3]), batch=0), ValueError, "equally many samples"),
         (lambda: gl.jacobian(net(x := X.clone().requires_grad_()), x, batch=0), TypeError, "batch= takes a function"),
         (lambda: gl.jacobian(net, X, batch=0).by_hand(0), ValueError, r"jacobian\(f, x\[:1\]\)\.by_hand\(0\)"),

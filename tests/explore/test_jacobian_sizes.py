@@ -1,4 +1,4 @@
-"""How much a task of a cluster has: by measured cost, for ten workers and for a thousand."""
+"""Sizes of a cluster's tasks, by measured cost, for ten and for a thousand workers."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ METHODS = ("rows", "batched", "columns", "sparse")
 
 
 def at_line(k, call):
-    """Whether `call()` reached the k-th line of the package that it runs, and was interrupted there."""
+    """Interrupt `call()` at the k-th line of the package that it runs. Return whether that line was reached."""
     count = 0
 
     def trace(frame, event, _):

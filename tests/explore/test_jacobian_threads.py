@@ -26,7 +26,7 @@ WAYS = [
     lambda J, i: (np.asarray(J), WANTED),
     lambda J, i: (list(J), WANTED),
     lambda J, i: (J.tensor().numpy(), WANTED),
-    lambda J, i: (J.reduced(cells=(4, 4)).known.shape, (4, 4)),
+    lambda J, i: (J.pool(cells=(4, 4)).known_mask.shape, (4, 4)),
     lambda J, i: (len(repr(J)) > 20 and len(J.labels), ROWS),
 ]
 
@@ -62,7 +62,7 @@ def test_a_view_sees_what_a_long_run_has_so_far():
 
     def progress(done, total):
         if done == 3:
-            thread = threading.Thread(target=lambda: seen.append((J.rows_known, J[2], bool(J.reduced().known.any()))))
+            thread = threading.Thread(target=lambda: seen.append((J.rows_known, J[2], bool(J.pool().known_mask.any()))))
             thread.start()
             thread.join(20)
 
@@ -74,7 +74,7 @@ def test_a_view_sees_what_a_long_run_has_so_far():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_live_view_follows_a_run_of_another_thread(method):
-    """What it shows is the matrix as far as it is known, and it never waits for the whole."""
+    """The view shows the known part of the matrix, and never waits for the whole."""
     J, shown = asked(method, chunk=1), []
     lab = JacobianViewModel(J)
 

@@ -13,7 +13,7 @@ from gradlab.explore.trace.reading import spine_first, trace_of
 
 
 def chain(n):
-    """y ← y · 1.0001 or y + x, n times, and a sum."""
+    """Apply y ← y · 1.0001 or y + x, n times, and sum."""
     x = gl.tensor([1.0, 2.0], requires_grad=True)
     y = x
     for i in range(n):
@@ -22,7 +22,7 @@ def chain(n):
 
 
 def count_reads(monkeypatch):
-    """How often a graph is asked for a node's inputs."""
+    """Count how often a graph is asked for a node's inputs."""
     from gradlab.explore.libraries.library_gradlab import Gradlab
 
     calls, inner = [], Gradlab.inputs
@@ -34,7 +34,7 @@ def test_a_large_graph_is_read_so_far_and_says_so(monkeypatch):
     _, out = chain(3000)
     calls = count_reads(monkeypatch)
     g = gl.graph(out, most=100)
-    assert g.cut and len(g.nodes) == 102 and len(calls) < 210, "what is further away was not looked at"
+    assert g.cut and len(g.nodes) == 102 and len(calls) < 210, "nodes further away were not read"
     said = "The graph has more: these are the 102 nodes nearest to the output. graph(…, most=…) reads on."
     assert g.text().endswith(said) and g.dot().endswith(f"// {said}\n")
     note = "The 102 nodes nearest to the output. graph(…, most=…) reads on."

@@ -96,7 +96,7 @@ def objects(trace):
 
 
 def operations(trace, path):
-    """What was computed in an object, and not in one that it called."""
+    """Return the operations computed in an object, and not in one that it called."""
     return [node.label for node in trace.nodes if node.object == path]
 
 
@@ -207,7 +207,7 @@ cell, h = Cell(3), torch.zeros(2, 3)
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_objects_in_a_function_that_is_over(library):
-    """They are dead when the trace is made."""
+    """The objects no longer exist when the trace is made."""
     before = "def train():\n    layers = [Linear(3, 3), Tanh()]\n    x = torch.ones(2, 3)\n"
     trace, _ = run(library, before + "".join(f"    {line}\n" for line in LOOP.strip().splitlines()), "train()")
     assert objects(trace) == {"layers[0]": "Linear", "layers[1]": "Tanh"}
@@ -307,7 +307,7 @@ def test_other_objects_are_not_layers(library, name):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_object_that_a_module_calls(library):
-    """It has a name of its own; what the module computes besides stays the module's."""
+    """The object has its own name; the module's other operations stay the module's."""
     before = """
 class Net(torch.nn.Module):
     def __init__(self):
@@ -374,7 +374,7 @@ def test_nothing_is_kept_alive(library):
 
 
 def test_frames_keep_no_tensor_after_a_note():
-    """What a running method has let go of dies, though its names were read."""
+    """A tensor that a running method has released is freed, although its names were read."""
     gone = []
 
     class Layer:

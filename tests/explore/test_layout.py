@@ -1,4 +1,4 @@
-"""The layered layout: what must hold for every graph, and graphs whose best drawing is known."""
+"""The lay_out layout: what must hold for every graph, and graphs whose best drawing is known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from gradlab.explore.graph.layout import GAP_X, assign_layers, isotonic, layered
+from gradlab.explore.graph.layout import GAP_X, assign_layers, isotonic, lay_out
 
 BOX = (60.0, 34.0)
 
@@ -33,7 +33,7 @@ GRAPHS = [random_graph(seed, count, thin) for seed in range(12) for count, thin 
 @pytest.mark.parametrize("graph", GRAPHS, ids=range(len(GRAPHS)))
 def test_what_holds_for_every_graph(graph):
     sizes, edges = graph
-    layout = layered(sizes, edges)
+    layout = lay_out(sizes, edges)
     assert len(layout.boxes) == len(sizes) and len(layout.routes) == len(edges)
     rows = {}
     used = {target for _, target in edges}
@@ -63,21 +63,21 @@ def test_what_holds_for_every_graph(graph):
 def test_a_leaf_is_on_its_long_edge_and_low_in_its_row():
     sizes = [(60.0, 34.0), (60.0, 34.0), (60.0, 90.0), (60.0, 34.0), (60.0, 34.0)]
     edges = [(0, 2), (1, 2), (2, 3), (3, 4), (0, 4)]  # 0 is used at once and at the end
-    layout = layered(sizes, edges)
+    layout = lay_out(sizes, edges)
     lane = layout.routes[4]
     assert len({x for x, _ in lane[:-1]}) == 1 and lane[0][0] == layout.boxes[0][0] != lane[-1][0]
-    tall = layered([(60.0, 34.0), (60.0, 90.0), (60.0, 34.0), (60.0, 34.0)], [(0, 1), (1, 2), (3, 2)])
+    tall = lay_out([(60.0, 34.0), (60.0, 90.0), (60.0, 34.0), (60.0, 34.0)], [(0, 1), (1, 2), (3, 2)])
     assert tall.boxes[3][1] + 34 == tall.boxes[1][1] + 90
 
 
 @pytest.mark.parametrize("graph", GRAPHS[:6], ids=range(6))
 def test_equal_graphs_are_laid_out_equally(graph):
-    assert layered(*graph) == layered(*graph)
+    assert lay_out(*graph) == lay_out(*graph)
 
 
 @pytest.mark.parametrize("graph", GRAPHS[:9], ids=range(9))
 def test_reported_crossings_are_those_of_the_routes(graph):
-    layout = layered(*graph)
+    layout = lay_out(*graph)
     segments = {}
     for route, (source, _) in zip(layout.routes, graph[1], strict=True):
         for step, (upper, lower) in enumerate(zip(route[::2], route[1::2], strict=True)):
@@ -98,7 +98,7 @@ def test_a_parameter_stands_just_above_its_first_use():
 
 
 def test_a_whole_branch_is_lowered_to_its_use():
-    """w -> norm -> w / norm, as in weight normalisation, beside a chain of ten."""
+    """Weight normalisation, w -> norm -> w / norm, beside a chain of ten."""
     chain = [(i, i + 1) for i in range(9)]
     w, norm, divided = 10, 11, 12
     layers = assign_layers(13, [*chain, (w, norm), (w, divided), (norm, divided), (divided, 9)])
@@ -114,7 +114,7 @@ def test_transposes_of_a_weight_that_is_used_twice_stand_at_their_uses():
 
 def test_a_cycle_is_refused():
     with pytest.raises(ValueError, match="cycle"):
-        layered([BOX] * 3, [(0, 1), (1, 2), (2, 1)])
+        lay_out([BOX] * 3, [(0, 1), (1, 2), (2, 1)])
 
 
 # ------------------------------------------------------------------------------------------------------------ crossings
@@ -135,12 +135,12 @@ def test_two_rows_are_ordered_nearly_as_well_as_can_be():
         rng = random.Random(seed)
         upper, lower = range(5), range(5, 10)
         edges = sorted({(rng.choice(upper), rng.choice(lower)) for _ in range(11)} | {(i, i + 5) for i in range(5)})
-        more.append(layered([BOX] * 10, edges).crossings - least_crossings(upper, lower, edges))
+        more.append(lay_out([BOX] * 10, edges).crossings - least_crossings(upper, lower, edges))
     assert min(more) >= 0 and more.count(0) >= 13 and max(more) <= 2
 
 
 def test_every_pair_crosses_once_between_two_triples():
-    assert layered([BOX] * 6, [(i, j) for i in range(3) for j in range(3, 6)]).crossings == 9
+    assert lay_out([BOX] * 6, [(i, j) for i in range(3) for j in range(3, 6)]).crossings == 9
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -149,7 +149,7 @@ def test_a_shuffled_tree_is_drawn_without_crossings(seed):
     label = list(range(63))
     random.Random(seed).shuffle(label)
     edges = [(label[child], label[(child - 1) // 2]) for child in range(1, 63)]
-    assert layered([BOX] * 63, edges).crossings == 0
+    assert lay_out([BOX] * 63, edges).crossings == 0
 
 
 def test_a_residual_network_is_drawn_without_crossings():
@@ -158,11 +158,11 @@ def test_a_residual_network_is_drawn_without_crossings():
         weight, product, bent, joined = range(1 + 4 * block, 5 + 4 * block)
         edges += [(stream, product), (weight, product), (product, bent), (stream, joined), (bent, joined)]
         stream = joined
-    assert layered([BOX] * 33, edges).crossings == 0
+    assert lay_out([BOX] * 33, edges).crossings == 0
 
 
 def test_arguments_stand_in_their_order():
-    layout = layered([BOX] * 4, [(2, 3), (0, 3), (1, 3)])
+    layout = lay_out([BOX] * 4, [(2, 3), (0, 3), (1, 3)])
     assert layout.boxes[2][0] < layout.boxes[0][0] < layout.boxes[1][0]
 
 
@@ -180,7 +180,7 @@ def test_isotonic_positions_are_the_least_squares_ones():
 
 
 def deep_network(depth):
-    """addmm, relu, addmm, … with a wide weight on the right and a narrow bias on the left of each layer."""
+    """Return addmm, relu, addmm, … with a wide weight on the right and a narrow bias on the left of each layer."""
     sizes, edges, above = [BOX], [], 0
     for _ in range(depth):
         bias, weight, product, bent = range(len(sizes), len(sizes) + 4)
@@ -192,41 +192,41 @@ def deep_network(depth):
 
 def test_the_spine_of_a_deep_network_does_not_drift():
     sizes, edges = deep_network(60)
-    layout = layered(sizes, edges)
+    layout = lay_out(sizes, edges)
     spine = [layout.boxes[i][0] for i in range(3, len(sizes), 4)]
     assert max(spine) - min(spine) < 30 and layout.width < 450
 
 
 def test_a_chain_is_one_vertical_line():
-    layout = layered([(40.0 + 13 * (i % 5), 34.0) for i in range(50)], [(i, i + 1) for i in range(49)])
+    layout = lay_out([(40.0 + 13 * (i % 5), 34.0) for i in range(50)], [(i, i + 1) for i in range(49)])
     assert max(x for x, _ in layout.boxes) - min(x for x, _ in layout.boxes) < 1e-6
 
 
 def test_a_long_edge_is_straight_where_there_is_room():
     """A skip beside a chain whose boxes differ in width."""
-    layout = layered([(40.0 + 37 * (i % 4), 34.0) for i in range(20)], [*((i, i + 1) for i in range(19)), (0, 19)])
+    layout = lay_out([(40.0 + 37 * (i % 4), 34.0) for i in range(20)], [*((i, i + 1) for i in range(19)), (0, 19)])
     assert len({round(x, 3) for x, _ in layout.routes[-1][1:-1]}) == 1
 
 
 def test_edges_from_one_box_share_their_lane():
     chain = [(i, i + 1) for i in range(9)]
-    layout = layered([BOX] * 10, [*chain, (0, 4), (0, 9)])
+    layout = lay_out([BOX] * 10, [*chain, (0, 4), (0, 9)])
     short, long = layout.routes[-2:]
     assert short[:-1] == long[: len(short) - 1]
 
 
 def test_small_graphs():
-    assert layered([], []).boxes == []
-    single = layered([BOX], [])
+    assert lay_out([], []).boxes == []
+    single = lay_out([BOX], [])
     assert single.boxes == [(30.0, 0.0)] and (single.width, single.height) == BOX
-    twice = layered([BOX, BOX], [(0, 1), (0, 1)])
+    twice = lay_out([BOX, BOX], [(0, 1), (0, 1)])
     assert twice.routes[0] == twice.routes[1] and twice.layers == [0, 1]
 
 
 # ----------------------------------------------------------------------------------------------------------------- size
 def test_work_grows_about_linearly():
     def steps(depth):
-        """How many lines of Python run, whatever the machine does besides."""
+        """Return the number of Python lines that run, whatever the machine's load."""
         graph, count = deep_network(depth), 0
 
         def line(frame, event, argument):
@@ -237,7 +237,7 @@ def test_work_grows_about_linearly():
         before = sys.gettrace()
         sys.settrace(line)
         try:
-            layered(*graph)
+            lay_out(*graph)
         finally:
             sys.settrace(before)
         return count
@@ -246,5 +246,5 @@ def test_work_grows_about_linearly():
 
 
 def test_a_very_deep_graph_does_not_recurse():
-    layout = layered([BOX] * 5000, [(i, i + 1) for i in range(4999)])
+    layout = lay_out([BOX] * 5000, [(i, i + 1) for i in range(4999)])
     assert layout.layers == list(range(5000))

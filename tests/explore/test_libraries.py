@@ -98,7 +98,7 @@ def test_its_graphs_are_drawn(monkeypatch):
 
 
 def test_an_adapter_is_what_makes_one():
-    with pytest.raises(TypeError, match="OfValues, and should be a function or a class that makes a Library"):
+    with pytest.raises(TypeError, match="expected a function or a class that makes a Library, got OfValues"):
         register("values", OfValues())
 
 

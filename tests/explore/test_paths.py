@@ -1,4 +1,4 @@
-"""What flowed along which path: against numbers worked by hand, paths enumerated in plain Python, and edges that are cut."""
+"""Contributions of paths: against numbers computed by hand, paths enumerated in plain Python, and edges that are cut."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def assert_conserved(paths, tolerance=1e-9):
 
 
 def test_a_scalar_by_hand(t):
-    """x (x w - x²) + sin(x w) at x = 3, w = 2: the four products of the chain rule."""
+    """The expression x (x w - x²) + sin(x w) at x = 3, w = 2: the four products of the chain rule."""
     x, w = (t.tensor(v, dtype=t.float64).requires_grad_() for v in (3.0, 2.0))
     a, b = x * w, x**2
     loss = (a - b) * x + a.sin()
@@ -92,7 +92,7 @@ def test_of_a_tensor_that_cancels_there_are_norms_and_a_cosine(t):
     w = t.tensor([3.0, 4.0], dtype=t.float64).requires_grad_()
     loss = (w * 2 - (w + w)).sum()
     paths = gl.graph(loss, {"w": w, "loss": loss}).paths("w")
-    assert paths.total == 0 and paths.amounts == {} and "nothing has a share" in paths.why_not
+    assert paths.total == 0 and paths.amounts == {} and "shares are undefined" in paths.why_not
     assert sorted(path.norm for path in paths.paths) == pytest.approx([math.sqrt(2), math.sqrt(2), 2 * math.sqrt(2)])
     assert any(meeting.cancels for meeting in paths.meetings)
     other = (w * 2 - w * 2).sum()
@@ -131,7 +131,7 @@ def test_scalar_programs_against_every_path(seed):
 
 
 def cut(out, leaf, node, argument):
-    """The leaf's gradient where one edge hands on nothing."""
+    """Return the leaf's gradient if one edge passes nothing on."""
     lib = gl if isinstance(out, gl.Tensor) else pytest.importorskip("torch")
 
     def without(handed, _):
@@ -238,7 +238,7 @@ def test_the_answer_holds_no_tensor():
     paths = graph.paths("x")
     del loss
     gc.collect()
-    with pytest.raises(RuntimeError, match="keep it in a variable"):
+    with pytest.raises(RuntimeError, match="Keep it in a variable"):
         graph.paths("x")
     assert paths.text()
 
@@ -251,7 +251,7 @@ def test_a_starting_gradient_and_several_outputs(t):
     paths = both.paths("x", [v, v])
     assert paths.total == pytest.approx(5) and sorted(path.amount for path in paths.paths) == pytest.approx([2, 3])
     assert gl.graph(y, {"x": x}).paths("x", [0.0, -1.0]).total == pytest.approx(3)
-    with pytest.raises(ValueError, match="shape 2 is wanted, and one of shape 3"):
+    with pytest.raises(ValueError, match="shape 2, got shape 3"):
         gl.graph(y, {"x": x}).paths("x", [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="2 outputs, and 1 gradients"):
         both.paths("x", [v])
@@ -264,7 +264,7 @@ def test_what_is_no_leaf(t):
     with pytest.raises(ValueError, match=r"no leaf of this graph is called 'w'; there are x"):
         graph.paths("w")
     for stranger in (h, t.ones(2), t.ones(2).requires_grad_()):
-        with pytest.raises(ValueError, match="this tensor is no leaf of the graph; by name, there are x"):
+        with pytest.raises(ValueError, match="this tensor is not a leaf of the graph\\. Its leaves are x"):
             graph.paths(stranger)
     with pytest.raises(TypeError, match="got int"):
         graph.paths(3)
@@ -379,7 +379,7 @@ def test_numbers_of_one_element_are_all_known_from_a_trace():
 
 
 class Tags(HTMLParser):
-    """What is not text."""
+    """Collects everything except text."""
 
     def __init__(self):
         super().__init__()
@@ -411,7 +411,7 @@ def test_a_large_graph_is_folded_with_its_contributions():
     loss = h.sum()
     paths = gl.graph(loss).paths("w")
     assert_conserved(paths)
-    nodes, edges, where = paths._seen
+    nodes, edges, where = paths._visible_graph
     assert len(nodes) <= 25 and set(where.values()) <= set(range(len(edges)))
     assert paths.paths == () and "way out of the leaf" in paths.text()
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.explore.markup import aligned, code, escape_latex, listed, number, say, to_html, to_latex, to_text
+from gradlab.explore.markup import code, escape_latex, four_digits, join_items, number, say, to_html, to_latex, to_text
 from gradlab.explore.names import names_in
 from gradlab.explore.report import Bounds, explain
 from gradlab.explore.report.parts import Appendix, Remark
@@ -495,11 +495,11 @@ def test_numbers():
         "−∞",
         "0",
     ]
-    assert [aligned(x) for x in (1.01, 0.7601, 1234.0, 0.0, 5.0)] == ["1.010", "0.7601", "1234", "0", "5.000"]
+    assert [four_digits(x) for x in (1.01, 0.7601, 1234.0, 0.0, 5.0)] == ["1.010", "0.7601", "1234", "0", "5.000"]
 
 
 def test_lists():
-    assert [to_text(listed(list("abcdefgh")[:n])) for n in (1, 2, 3, 6, 8)] == [
+    assert [to_text(join_items(list("abcdefgh")[:n])) for n in (1, 2, 3, 6, 8)] == [
         "a",
         "a and b",
         "a, b and c",

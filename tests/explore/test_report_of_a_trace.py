@@ -300,8 +300,8 @@ def finding(n, **facts):
     return SimpleNamespace(**known | facts)
 
 
-def folded(html):
-    """What an HTML fragment shows, and what is folded in it, with the title of the fold."""
+def split_fold(html):
+    """Return the text that an HTML fragment shows, the title of its fold, and the text in the fold."""
     found = re.search("<details[^>]*><summary[^>]*>(.*?)</summary>(.*?)</details>", html, re.DOTALL)
     assert found is not None
     return html[: found.start()] + html[found.end() :], *(re.sub("<[^>]*>", "", part) for part in found.groups())
@@ -311,7 +311,7 @@ def test_three_findings_stand_before_the_table():
     trace = traced(STEP, {"gl": gl})
     report = report_of(trace, findings=[finding(i) for i in range(2)], remarks=[finding(i) for i in range(2, 6)])
     card = report.parts()[0]
-    shown, title, rest = folded(card.html)
+    shown, title, rest = split_fold(card.html)
     for text in (card.text, shown, card.latex):
         assert text.index("Number 0") < text.index("Number 1") < text.index("Number 2") < text.rindex("gradient")
         assert text.count("Problem") == 2 and text.count("Note") == 1 and "Number 3" not in text and "Rests on" not in text
@@ -332,7 +332,7 @@ def test_a_page_has_every_finding(tmp_path):
     )
     page = report.save(tmp_path / "r.html").read_text(encoding="utf-8")
     assert all(f"Number {i} of" in page for i in range(9)) and "report.findings" not in page and "more problems" not in page
-    assert folded(report.parts()[0].html)[1] == "3 more problems, 3 more notes"
+    assert split_fold(report.parts()[0].html)[1] == "3 more problems, 3 more notes"
     assert "3 more problems, 3 more notes: report.findings and report.remarks" in report.parts()[0].text
 
 

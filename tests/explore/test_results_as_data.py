@@ -54,7 +54,7 @@ def test_findings_are_of_one_class_and_of_known_kinds(made, tmp_path):
     assert line is None or found[0].line == line
 
 
-def typed(data, kind):
+def with_types(data, kind):
     """Check plain data against a TypedDict: its keys, and those of the dictionaries in it."""
     hints = typing.get_type_hints(kind)
     assert data.keys() == hints.keys(), kind
@@ -63,7 +63,7 @@ def typed(data, kind):
         values = data[key] if isinstance(data[key], list) else [data[key]]
         for value in values if inner else ():
             if value is not None:
-                typed(value, inner[0])
+                with_types(value, inner[0])
 
 
 def test_the_keys_of_a_report_are_those_of_its_type():
@@ -72,4 +72,4 @@ def test_the_keys_of_a_report_are_those_of_its_type():
         loss = (x.sqrt() * x).sum()
     data = replace(gl.explain(loss), findings=(Finding("nan-born", "m"),)).to_dict()
     assert all(data[key] for key in ("leaves", "nodes", "edges", "rows", "findings"))
-    typed(data, plain_data.ReportData)
+    with_types(data, plain_data.ReportData)

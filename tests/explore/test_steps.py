@@ -25,7 +25,7 @@ def small():
 
 
 def final_totals(walk):
-    """What has arrived at each node in the end: of leaves their gradients."""
+    """Return the final sum at each node; for leaves, the gradient."""
     return {share["to"]: share["total"] for step in walk.steps for share in step.shares}
 
 
@@ -83,7 +83,7 @@ def test_totals_are_grad_to_the_bit(block):
 
 
 def check_products(walk):
-    """upstream × local = downstream, and sums are sums."""
+    """Check that upstream × local = downstream, and that sums are sums."""
     running = {}
     for step in walk.steps:
         arrived = [np.asarray(part).reshape(-1) for part in np_parts(step.upstream)]

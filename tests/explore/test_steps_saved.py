@@ -1,4 +1,4 @@
-"""What is saved and shown of the steps: whole, bounded, escaped, and it asks no host for anything."""
+"""Saved pages and displays of the steps: complete, bounded, escaped, and loading nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.explore.graph.ports import said
+from gradlab.explore.graph.ports import short_number
 from gradlab.explore.steps.stepping import step_through_with_names
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -176,10 +176,10 @@ def test_pictures_have_the_numbers_of_small_matrices_and_both_factors():
     texts = ["".join(node.itertext()) for node in root.iter(f"{SVG}text")]
     for leaf in (A, B):
         for row in leaf.grad.tolist():
-            assert any(line.split() == [said(x) for x in row] for line in texts)
+            assert any(line.split() == [short_number(x) for x in row] for line in texts)
     assert "C.grad @ B.T to A, A.T @ C.grad to B" in " ".join(texts)
     table = walk._repr_mimebundle_()["text/html"]
-    assert "@ B.T" in table and all(said(x) in table for x in A.grad.reshape(-1).tolist())
+    assert "@ B.T" in table and all(short_number(x) in table for x in A.grad.reshape(-1).tolist())
 
 
 def test_the_data_of_a_view_are_json_and_end_in_the_gradients():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import gradlab as gl
-from gradlab.explore.markup import dimmed, say, term, to_html, to_latex, to_text
+from gradlab.explore.markup import dim, say, term, to_html, to_latex, to_text
 from gradlab.explore.terms import TERMS
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "terms.md"
@@ -31,7 +31,7 @@ def test_a_term_is_explained_in_html_and_plain_elsewhere():
     assert shown.count("<abbr ") == 1 and f'title="{TERMS["leaf"]}"' in shown and "&lt;leaf&gt;" in shown
     assert 'tabindex="0"' in shown and 'data-gradlab-term="leaf"' in shown
     assert to_text(sentence) == "weights of 1 <leaf>" and "Euclidean" not in to_latex(sentence)
-    assert "<abbr " in to_html(dimmed(sentence))
+    assert "<abbr " in to_html(dim(sentence))
 
 
 def test_a_report_explains_each_term_once():

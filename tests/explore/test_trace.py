@@ -1,4 +1,5 @@
-"""The trace: what is at every node is what `retain_grad` and NumPy say, in gradlab and in PyTorch, and nothing is left behind."""
+"""The trace: values at every node equal those of `retain_grad` and NumPy, in gradlab and in PyTorch, and nothing is left
+behind."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def by_name(trace):
 
 
 def close(value, tensor):
-    """Whether a Value says what an array holds: its numbers, or NumPy's statistics of it."""
+    """Return whether a Value describes an array: by its numbers, or NumPy's statistics of it."""
     array = tensor.detach().numpy()
     assert value.shape == array.shape
     if value.numbers is not None:

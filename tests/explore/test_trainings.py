@@ -1,4 +1,4 @@
-"""Several models in one program: each is known by its leaves, told from the others by a name, and looked at to its end."""
+"""Several models in one program: each is identified by its leaves, has a name of its own, and is examined to its end."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_when_there_is_no_time_each_model_is_looked_at_all_the_same(lib, monkeyp
 
 @both
 def test_one_backward_for_each_model_has_its_lines_though_there_is_no_time(lib, monkeypatch, clock):
-    """That a loop makes a model in each pass is read off its source, so that the next one's operations are seen, too."""
+    """The source shows that a loop makes a model in each pass, so the next one's operations are recorded, too."""
     finish = Recorder._finish
     monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(60.0), finish(self, sweep))[1])
     with Recorder(dict) as recorder:
@@ -316,7 +316,7 @@ def loops_with_known_ends():
 
 @pytest.mark.parametrize("program", loops_with_known_ends(), ids=lambda program: program.__name__)
 def test_a_loop_tells_how_far_it_has_come(program):
-    """When a sweep begins it is told what share is behind once the next one has run, from the second on."""
+    """At the start of a sweep, the loop reports the share that will be done after the next one, from the second sweep on."""
     found = program(Progress())
     total = len(found)
     first = 4 if program.__name__ == "attributes" else 1  # an outer loop is the training's own once it has gone on
@@ -326,7 +326,7 @@ def test_a_loop_tells_how_far_it_has_come(program):
 
 
 def test_the_last_of_several_sweeps_of_a_pass_is_the_last():
-    """As of a critic and a generator that take turns."""
+    """A critic and a generator that take turns."""
     progress, found = Progress(), []
     for _ in range(4):
         found.append(seen(progress)[1])
@@ -336,7 +336,7 @@ def test_the_last_of_several_sweeps_of_a_pass_is_the_last():
 
 
 def test_ends_that_were_none_are_told_a_few_times():
-    """The inner loop has the outer one's variable, whose passes so cannot be told."""
+    """The inner loop has the outer one's variable, so its passes cannot be distinguished."""
     progress, found = Progress(), []
     for _ in range(20):
         for _ in range(3):
@@ -426,7 +426,7 @@ def test_events_of_a_dead_model_are_not_a_living_ones(lib):
 # ------------------------------------------------------------------------------------------------------------- taking turns
 @both
 def test_models_that_take_turns_through_one_line_keep_their_counts(lib, monkeypatch, clock):
-    """As in an ensemble. When there is no time, whose a sweep is is asked of the graph, and not guessed by the line."""
+    """An ensemble. If there is no time, the graph shows which model a sweep belongs to, rather than the line."""
     finish = Recorder._finish
     monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(60.0), finish(self, sweep))[1])
     space = {"a": net_of(lib), "b": net_of(lib)}

@@ -23,7 +23,7 @@ from waiting import TIMEOUT_SECONDS  # noqa: E402
 
 
 def same_warnings(program):
-    """What a program gives and warns of when it is recorded, checked to be what it gives and warns of by itself."""
+    """Return the results and warnings of a recorded program, after checking that they are the same without recording."""
     results = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -142,7 +142,7 @@ def transformed():
 
 
 class Mixed(torch.autograd.Function):
-    """Returns what is no tensor among tensors."""
+    """A function that returns an integer among tensors."""
 
     @staticmethod
     def forward(ctx, a, b):
@@ -179,7 +179,7 @@ def two():
 
 
 def forbidden_view():
-    """torch raises where somebody asks such a view for its history."""
+    """Return a view for which torch raises an error when its history is read."""
     w = torch.randn(4, requires_grad=True)
     base = torch.zeros(4)
     with torch.no_grad():
@@ -248,7 +248,7 @@ def test_a_report_says_what_a_gradient_is():
 
 
 def test_outputs_of_one_operation_have_their_own_shares():
-    """What two uses of one output brought is part of that output's cotangent, whatever came to the others."""
+    """The cotangents of two uses of one output are part of that output's cotangent, whatever the others got."""
     x = torch.randn(2, 3, requires_grad=True)
     with gl.tracing() as traced:
         a, b = x.unbind(0)
@@ -399,7 +399,7 @@ def test_a_training_is_the_same_to_the_last_bit():
 
 
 def test_a_hook_that_comes_while_a_node_runs_is_told_what_it_would_be():
-    """torch tells it nothing of what arrived: that was let go of, as no hook came after the node when it began."""
+    """PyTorch passes it nothing: the cotangent was released, since there was no hook after the node when the node began."""
 
     def gradient():
         a = torch.randn(3, 3, requires_grad=True)
@@ -491,7 +491,7 @@ def test_compiled_code_is_compiled_as_without_us():
     assert find_torch_leftovers() == []
 
 
-# ------------------------------------------------------------------------------------------------------ what is let go of
+# ------------------------------------------------------------------------------------------------------ releases
 class Kept(torch.autograd.Function):
     contexts: list = []  # noqa: RUF012
 
@@ -557,7 +557,7 @@ def test_recordings_in_two_threads_leave_nothing_behind():
 def test_a_fault_is_no_error_of_the_programs_even_where_warnings_are(monkeypatch, capsys):
     from gradlab.explore.libraries.recording_torch import TorchRecording
 
-    monkeypatch.setattr(TorchRecording, "_called", lambda *_: 1 / 0)
+    monkeypatch.setattr(TorchRecording, "_record_call", lambda *_: 1 / 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with gl.tracing():

@@ -29,7 +29,7 @@ FULL, FIRST = 20, 10
 
 @pytest.fixture
 def few(monkeypatch):
-    """As few steps are examined as are quickly made."""
+    """Examine few steps, which makes them fast."""
     for place in ("examination.FULL", "watching.FULL"):
         monkeypatch.setattr(f"gradlab.explore.watch.{place}", FULL)
     monkeypatch.setattr("gradlab.explore.watch.examination.FIRST", FIRST)
@@ -268,7 +268,7 @@ class Bar(Batches):
 
 
 def of_loop(lib, loop):
-    """Train in a loop, which is given a function that makes a step, and return what was said of the number of steps."""
+    """Train in a loop, which gets a function that makes a step, and return the reported number of steps."""
     a = lib.ones(6, 1).requires_grad_()
     opt = lib.optim.SGD([a], lr=1e-3)
     said = []

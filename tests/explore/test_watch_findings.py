@@ -1,4 +1,4 @@
-"""What `watch` says of runs: sick ones, each with its cause, and healthy ones, of which it says nothing."""
+"""Findings of `watch`: sick runs, each with its cause, and healthy ones without findings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def only(w, *kinds):
 
 @pytest.fixture
 def late(monkeypatch):
-    """The doctor sees one step, so that what is said of others is found in their numbers, and in what is kept of a bad one."""
+    """The doctor sees one step. Findings about others come from their numbers, and from the record of a bad one."""
     monkeypatch.setattr("gradlab.explore.watch.examination.FULL", 1)
     monkeypatch.setattr("gradlab.explore.watch.watching.FULL", 1)
 
@@ -87,7 +87,7 @@ def test_zero_grad_that_sets_zeros_is_fine(lib):
 
 
 def test_gradients_that_are_only_asked_for_before_they_are_cleared_are_fine(lib, late):
-    """As meta-learning does: `autograd.grad` finds what the step before has left, and adds nothing to it."""
+    """Meta-learning: `autograd.grad` finds the gradients of the step before, and adds nothing to them."""
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.01)
     with gl.watch(net, opt) as w:
@@ -193,7 +193,7 @@ def test_of_the_first_loss_that_is_none_each_operation_is_kept(lib, late):
     assert "log" in w.kept.sweep.text()
 
 
-POLES = {  # of finite numbers h: what has a finite value and no finite slope, and the operation that the doctor has to name
+POLES = {  # finite numbers h at which the value is finite and the slope is not, and the operation that the doctor must name
     "sqrt at 0": (lambda lib, h: (h * 0).sqrt().sum(), "sqrt"),
     "a branch that was not taken": (lambda lib, h: lib.where(h > 1e9, lib.log(h * 0), h).sum(), "log"),
     "a division that was not taken": (lambda lib, h: lib.where(h > 1e9, h / (h * 0), h).sum(), "64 zeros among 64"),
@@ -238,7 +238,7 @@ def test_of_the_first_gradient_that_is_none_each_operation_is_kept(lib, pole, by
     found = only(w, "nan-born", "inf-born")
     assert "step 7" in found.message and named in found.message and found.fix
     trace = w.kept.sweep.trace
-    for leaf in trace.leaves:  # what was kept is that sweep: the same elements are not finite, the norms the same
+    for leaf in trace.leaves:  # the record is of that sweep: the same elements are not finite, and the norms are equal
         g = gradients[leaf.name]
         assert (leaf.gradient.nans, leaf.gradient.infs) == (np.isnan(g).sum(), np.isinf(g).sum())
     assert {leaf.name for leaf in trace.leaves} == set(w.of.names)
@@ -264,7 +264,7 @@ def test_gradients_that_make_no_step_are_no_finding(lib):
 
 
 def test_an_overflow_in_a_sweep_is_kept_where_it_is_held(late):
-    """No rule has a pole; a product of finite numbers is too large. gradlab holds the sweep, and tells."""
+    """No rule has a pole; a product of finite numbers is too large. gradlab holds the sweep, and reports it."""
     w0 = gl.tensor([1e-30, 0.0]).requires_grad_()
     with gl.watch([w0]) as w:
         loss = ((w0 * 1e20) * 1e20).sum()

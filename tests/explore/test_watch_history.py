@@ -15,7 +15,7 @@ from gradlab.explore.watch.runs import Runs
 LIBRARIES = [pytest.param(name, marks=pytest.mark.e2e) for name in ("pandas", "polars")]
 
 
-def trained(*sizes, activation="ReLU", steps=4, lr=0.1):
+def train_and_watch(*sizes, activation="ReLU", steps=4, lr=0.1):
     net, (x, y) = mlp(gl, *sizes, activation=activation), data(gl)
     optimizer = gl.optim.SGD(net.parameters(), lr=lr)
     with gl.watch(net, optimizer) as w:
@@ -30,7 +30,7 @@ def trained(*sizes, activation="ReLU", steps=4, lr=0.1):
 
 @pytest.fixture(scope="module")
 def runs():
-    return Runs({"act=ReLU": trained(6, 8, 1), "act=Tanh": trained(6, 8, 1, activation="Tanh", steps=7)})
+    return Runs({"act=ReLU": train_and_watch(6, 8, 1), "act=Tanh": train_and_watch(6, 8, 1, activation="Tanh", steps=7)})
 
 
 def columns(frame):

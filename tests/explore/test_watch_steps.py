@@ -1,4 +1,4 @@
-"""A watched step: what a closure computes, what is hooked and when, and gradients before they are clipped."""
+"""A watched step: results of closures, which hooks are added and when, and gradients before they are clipped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def lib(request):
 
 
 @pytest.fixture
-def unexamined(monkeypatch):
+def watch_without_examination(monkeypatch):
     """The doctor examines one step, and the paces decide from then on."""
     for place in ("examination.FULL", "examination.FIRST", "watching.FULL"):
         monkeypatch.setattr(f"gradlab.explore.watch.{place}", 1)
@@ -120,7 +120,7 @@ def test_the_norm_of_another_model_that_is_clipped_is_left_out(lib):
 
 
 def hooks_of(net, optimizer):
-    """How many hooks there are: before the optimizer's step, on modules, on parameters, after the step."""
+    """Return the numbers of hooks: before the optimizer's step, on modules, on parameters, after the step."""
     before = optimizer._optimizer_step_pre_hooks if hasattr(optimizer, "_optimizer_step_pre_hooks") else optimizer._pre_hooks
     after = optimizer._optimizer_step_post_hooks if hasattr(optimizer, "_optimizer_step_post_hooks") else optimizer._post_hooks
     leaves = sum(len(p._backward_hooks or ()) + len(p._post_accumulate_grad_hooks or ()) for p in net.parameters())
@@ -136,7 +136,7 @@ def slower(function, clock):
 
 
 @pytest.mark.torch
-def test_only_the_steps_that_are_measured_are_hooked(clock, unexamined, monkeypatch):
+def test_only_the_steps_that_are_measured_are_hooked(clock, watch_without_examination, monkeypatch):
     """Steps of 10 ms, and 1 ms for a look at anything: it may take 1.5 of a thousand at most, so every 128th is hooked."""
     lib = library("torch")
     net, (x, y) = mlp(lib, 6, 8, 1, activation="ReLU"), data(lib)
@@ -284,8 +284,8 @@ def test_the_loss_that_is_logged_is_the_one_of_now(lib):
     assert w.history()["loss"].tolist() == [2.0, 4.0, 6.0]
 
 
-def test_memory_does_not_grow_with_the_steps(clock, unexamined):
-    """Simulated: the watch is told of steps that nothing computes."""
+def test_memory_does_not_grow_with_the_steps(clock, watch_without_examination):
+    """A simulation: steps are reported to the watch that nothing computes."""
     net = mlp(gl, 6, 1)
     optimizer = gl.optim.SGD(net.parameters(), lr=0.1)
     sizes = []

@@ -27,7 +27,7 @@ def library(request):
 
 def layer_in(trace):
     """The only folded node of a picture, and what comes into it by name, with its shapes."""
-    nodes, edges = Graph(trace).shown
+    nodes, edges = Graph(trace).visible_graph
     [at] = [i for i, node in enumerate(nodes) if node.kind == "folded"]
     return nodes[at], {nodes[edge.source].label: edge.shape for edge in edges if edge.target == at}
 
@@ -93,7 +93,7 @@ def test_attention_without_a_module_is_called_by_its_function(shape):
     torch = pytest.importorskip("torch")
     space = {name: torch.randn(*shape, requires_grad=True) for name in "qkv"} | {"F": torch.nn.functional}
     trace = traced("loss = F.scaled_dot_product_attention(q, k, v).sum()\nloss.backward()", space)
-    nodes, edges = Graph(trace).shown
+    nodes, edges = Graph(trace).visible_graph
     at = next(i for i, node in enumerate(nodes) if node.label == "scaled_dot_product_attention")
     assert {nodes[edge.source].label: edge.shape for edge in edges if edge.target == at} == dict.fromkeys("qkv", shape)
 
@@ -116,8 +116,8 @@ def test_a_layer_opens_and_its_parameters_are_shown_on_demand(library):
     shut = explorer.answer("fold", {"open": []})["figure"]
     [address] = [node["opens"] for node in shut["nodes"] if node.get("opens")]
     assert len(explorer.answer("fold", {"open": [address]})["figure"]["nodes"]) > len(shut["nodes"])
-    assert len(Graph(trace, limit=len(trace.nodes)).shown[0]) == len(trace.nodes)
-    assert "net.weight_ih_l0" in {node.name for node in Graph(trace, unfold=["net.weight_ih_l0"]).shown[0]}
+    assert len(Graph(trace, limit=len(trace.nodes)).visible_graph[0]) == len(trace.nodes)
+    assert "net.weight_ih_l0" in {node.name for node in Graph(trace, unfold=["net.weight_ih_l0"]).visible_graph[0]}
 
 
 def test_a_class_of_the_users_with_such_a_name_is_theirs(library):
@@ -126,7 +126,7 @@ def test_a_class_of_the_users_with_such_a_name_is_theirs(library):
             return x.tanh() * 2
 
     trace = traced("loss = net(x).sum()\nloss.backward()", {"net": LSTM(), "x": library.ones(3, requires_grad=True)})
-    assert [node.label for node in Graph(trace).shown[0]] == ["x", "tanh", "×", "sum", "loss"]
+    assert [node.label for node in Graph(trace).visible_graph[0]] == ["x", "tanh", "×", "sum", "loss"]
 
 
 BACKENDS = ("cudnn", "mkldnn", "miopen", "mps", "nnpack", "native", "thnn", "slow", "flash", "efficient", "overrid", "legit")

@@ -39,7 +39,7 @@ def mlp(lib, *widths, activation="Tanh", seed=0):
 
 
 class ByHand:
-    """What a watch should say of each step, by a reader's own arithmetic."""
+    """Expected data of each step, computed by hand."""
 
     def __init__(self, layers):
         self.layers, self.rows = layers, []

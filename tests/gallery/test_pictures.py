@@ -11,7 +11,7 @@ from program_traces import namespace_of, trace_of
 from programs import PROGRAMS, marks_of
 
 from gradlab.explore.graph import Graph
-from gradlab.explore.graph.ports import Scale, elements, port_of, said, scale_of
+from gradlab.explore.graph.ports import Scale, elements, port_of, scale_of, short_number
 from gradlab.explore.graph.rows import code_rows, lanes, module_rows
 from gradlab.explore.trace.data import GraphNode
 from gradlab.explore.trace.values import Value
@@ -92,7 +92,7 @@ def test_two_parts_of_one_size_that_cancel():
     with Recorder(dict) as recorder:
         ((x * 3.0).sum() - (x * 3.0).sum()).backward()
     drawing = Graph(recorder.trace()).drawing()
-    norm = said(3 * math.sqrt(2))
+    norm = short_number(3 * math.sqrt(2))
     assert f"{norm} and {norm} cancel" in drawn_texts(drawing)
     assert not [text for text in drawn_texts(drawing) if "%" in text], "of 0 there are no shares"
 
@@ -207,7 +207,7 @@ def test_a_model_folds_to_what_is_read_at_a_glance(name, level):
     found = Graph(trace_of(name), level=level)
     drawing = found.drawing()
     assert drawing.height <= 900 and drawing.width <= 1000
-    nodes, edges = found.shown
+    nodes, edges = found.visible_graph
     assert 4 <= len(nodes) <= 25
     assert sorted(m for node in nodes for m in node.members) == list(range(len(found.nodes)))
     assert all(edge.source < edge.target for edge in edges)
@@ -219,7 +219,7 @@ def test_a_model_folds_to_what_is_read_at_a_glance(name, level):
 
 @of_programs("encoder", "encoder_gradlab", "gpt")
 def test_blocks_that_are_alike_are_one_stack(name):
-    nodes, _ = Graph(trace_of(name), level="operations").shown
+    nodes, _ = Graph(trace_of(name), level="operations").visible_graph
     blocks = "blocks" if name == "gpt" else "layers"
     [stack] = [node for node in nodes if node.norms]
     assert stack.label == f"{blocks}[1–11]" and stack.detail.startswith("11 alike · ") and len(stack.norms) == 11
@@ -230,15 +230,15 @@ def test_blocks_that_are_alike_are_one_stack(name):
 def test_unfold_opens_the_module_that_holds_a_leaf(name):
     trace, wanted = trace_of(name), "model.layers[7].linear1.weight"
     found = Graph(trace, level="operations", unfold=[wanted])
-    labels = [node.label for node in found.shown[0]]
-    assert wanted in labels and wanted not in [node.label for node in Graph(trace, level="operations").shown[0]]
+    labels = [node.label for node in found.visible_graph[0]]
+    assert wanted in labels and wanted not in [node.label for node in Graph(trace, level="operations").visible_graph[0]]
     assert wanted in drawn_texts(found.drawing()) or wanted[-20:] in " ".join(drawn_texts(found.drawing()))
     with pytest.raises(ValueError, match=r"no leaf is called 'nothing'; there are "):
         Graph(trace, unfold=["nothing"])
 
 
 def test_functions_are_folds_where_there_are_no_modules():
-    nodes, _ = Graph(trace_of("by_functions"), level="operations", limit=16).shown
+    nodes, _ = Graph(trace_of("by_functions"), level="operations", limit=16).visible_graph
     [layer] = [node for node in nodes if node.label == "layer()"]
     assert layer.count > 20 and "X" in [operand.text for operand in layer.operands]
 
@@ -277,7 +277,7 @@ def test_text_and_alt_carry_the_numbers_of_the_picture(name):
     texts = found.text()
     for value in norms:
         few = elements(value)
-        wanted = (few[0] if len(few) == 1 else f"[{', '.join(few)}]") if few else said(value.norm)
+        wanted = (few[0] if len(few) == 1 else f"[{', '.join(few)}]") if few else short_number(value.norm)
         assert f"gradient {wanted}" in texts or f"‖gradient‖ {wanted}" in texts
     assert "gradient" in drawing.alt or found.level != "operations"
 
@@ -297,8 +297,13 @@ def test_what_a_port_says():
     matrix = Value((2, 2), "float32", (1.0, 2.0, 3.0, 4.0))
     assert port_of(matrix, None, "", "2×2").shape == "2×2", "one row of numbers does not say it"
     assert not port_of(None, None, "", "3") and port_of(None, None, "", "3", always=True).shape == "3"
-    assert said(-0.0) == "0" and said(True) == "True" and said(1 + 2j) == "1+2j" and said(-243.0) == "−243"
-    assert said(math.nan) == "NaN" and said(-math.inf) == "−∞" and said(3e-8) == "3e−8"
+    assert (
+        short_number(-0.0) == "0"
+        and short_number(True) == "True"
+        and short_number(1 + 2j) == "1+2j"
+        and short_number(-243.0) == "−243"
+    )
+    assert short_number(math.nan) == "NaN" and short_number(-math.inf) == "−∞" and short_number(3e-8) == "3e−8"
 
 
 def test_a_graph_that_nobody_looked_at_has_a_picture_without_gradients():

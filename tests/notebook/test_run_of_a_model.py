@@ -42,7 +42,7 @@ def test_a_call_of_a_model_is_drawn_as_a_run(shell_with_models):
     assert isinstance(run, ForwardGraph) and run.error is None
     assert {"text/html", "text/plain", "image/png"} <= set(bundle)
     assert "net(x): Sequential, 212 parameters" in bundle["text/plain"] and "2×4" in bundle["text/plain"]
-    assert [node.label for node in run.shown[0]] == ["x", "net[0]", "net[1]", "net[2]", "output"]
+    assert [node.label for node in run.visible_graph[0]] == ["x", "net[0]", "net[1]", "net[2]", "output"]
     assert run.table().parameters == 8 * 16 + 16 + 16 * 4 + 4
     assert run.table().mult_adds == 2 * (8 * 16 + 16 * 4)
     assert shell.ns["net"][0].weight.grad is None

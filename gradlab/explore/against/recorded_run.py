@@ -113,7 +113,7 @@ def _sweep(library: Library, done: RecordedRun, roots: Sequence[Any], wanted: Se
     place = {i: k for k, i in enumerate(operations)}
     lines = Lines()
     for i in operations:
-        output = library.made(nodes[i])
+        output = library.output_of(nodes[i])
         operands = tuple(None if source is None else place.get(sources[source], -1) for source in inputs[i])
         value = None if output is None else _array(library, output)
         done.operations.append(Operation(library.name_of(nodes[i]), lines.line(library.site(nodes[i])), operands, value))

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradlab.explore.against.comparison import TOLERANCE, Agreement, Difference
 from gradlab.explore.against.recorded_run import RecordedRun
-from gradlab.explore.markup import Sentence, Span, code, count, dimmed, number, say, scalar, to_text
+from gradlab.explore.markup import Sentence, Span, code, count, dim, number, say, scalar, to_text
 from gradlab.explore.report.table import Column, Table
 from gradlab.explore.trace.data import Line
 
@@ -89,14 +89,14 @@ class TorchComparison:
                         "the later ones may be consequences of the first."
                     )
                 )
-        said.append(dimmed(self._how()))
+        said.append(dim(self._how()))
         ours, theirs = self.alone
         if ours or theirs:
             both = (("gradlab", ours), ("torch", theirs))
             named = "; ".join(f"{name}'s {', '.join(dict.fromkeys(names))}" for name, names in both if names)
-            said.append(dimmed(say("Not compared, because only one library records them: ", named, ".")))
+            said.append(dim(say("Not compared, because only one library records them: ", named, ".")))
         if not self.gradients:
-            said.append(dimmed(say("No gradients were compared: no result depends on an input of a floating dtype.")))
+            said.append(dim(say("No gradients were compared: no result depends on an input of a floating dtype.")))
         return tuple(said)
 
     def _what(self, difference: Difference) -> Sentence:

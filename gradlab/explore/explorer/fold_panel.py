@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradlab.explore.graph.chips import operand_text
-from gradlab.explore.graph.ports import elements, said
+from gradlab.explore.graph.ports import elements, short_number
 from gradlab.explore.graph.rows import total
 from gradlab.explore.graph.spans import is_parameter
 from gradlab.explore.labels import steps_of
@@ -100,7 +100,7 @@ def _input_gradient(node: GraphNode, edges: Sequence[GraphEdge], shared: bool) -
     if gradient is None:
         return ""
     numbers = elements(gradient)
-    return f"gradient {numbers[0]}" if len(numbers) == 1 else f"‖gradient‖ {said(gradient.norm)}"
+    return f"gradient {numbers[0]}" if len(numbers) == 1 else f"‖gradient‖ {short_number(gradient.norm)}"
 
 
 def _parameters(nodes: Sequence[GraphNode], parameters: Sequence[int], path: str) -> list[list[Any]]:
@@ -128,5 +128,5 @@ def _relative(name: str, path: str) -> str:
 
 def _figures(gradient: float | None, value: float | None) -> list[str]:
     """Return ‖gradient‖, ‖weights‖ and their ratio as texts."""
-    ratio = said(gradient / value, 2) if gradient is not None and value else ""
-    return ["" if gradient is None else said(gradient), "" if value is None else said(value), ratio]
+    ratio = short_number(gradient / value, 2) if gradient is not None and value else ""
+    return ["" if gradient is None else short_number(gradient), "" if value is None else short_number(value), ratio]

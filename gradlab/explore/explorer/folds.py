@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from gradlab.explore.explorer.columns import ranges
-from gradlab.explore.graph.contraction import Group, contracted
+from gradlab.explore.graph.contraction import Group, contract
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.painting import figure
 from gradlab.explore.graph.spans import whole_layers, without_moves
@@ -155,7 +155,7 @@ class Folds:
             else:
                 seen.append(part)
         groups = [Group(sorted(members), node) for _, node, members in seen if len(members) > 1]
-        nodes, edges = contracted(self._nodes, self._edges, groups) if groups else (self._nodes, self._edges)
+        nodes, edges = contract(self._nodes, self._edges, groups) if groups else (self._nodes, self._edges)
         part_of = {k: (address, len(members)) for address, _, members in seen for k in members}
         picture = figure(nodes, edges, none=self._none)
         for drawn, node in zip(picture["nodes"], nodes, strict=False):

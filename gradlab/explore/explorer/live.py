@@ -75,7 +75,7 @@ class Live:
     @property
     def is_freed(self) -> bool:
         """True if backward has freed the saved tensors of a node."""
-        return any(self.library.freed(node) for node in self.nodes)
+        return any(self.library.is_freed(node) for node in self.nodes)
 
     @property
     def leaves(self) -> dict[int, Any]:
@@ -88,7 +88,7 @@ class Live:
         if i >= len(self.nodes):
             return np.asarray(self.library.array(self.outputs[i - len(self.nodes)].detach()))
         node = self.nodes[i]
-        output = self.library.made(node)
+        output = self.library.output_of(node)
         if output is None:  # a tensor with a name of the user, or one that the node has saved
             output = next((tensor for tensor in self.names.values() if self.library.node(tensor) is node), None)
         if output is None:
@@ -124,7 +124,7 @@ class Live:
             met.arrived = next((part for part in met.outputs if part is not None), None)
             for source, c in zip(sources, cotangents, strict=False):
                 if source is not None:
-                    fitted = None if c is None else library.fitted(c, node, source)
+                    fitted = None if c is None else library.fit(c, node, source)
                     at = self.number.get(library.whole(source), -1)
                     met.handed.append((at, None if fitted is None else library.numbers(fitted)))
 

@@ -21,7 +21,7 @@ from gradlab.explore.explorer.row_folds import WIDTH, RowFolds
 from gradlab.explore.graph import Graph
 from gradlab.explore.graph.ports import elements
 from gradlab.explore.libraries import library_of
-from gradlab.explore.markup import count, grouped, size_text, to_text
+from gradlab.explore.markup import count, group_digits, size_text, to_text
 from gradlab.explore.names import names_in
 from gradlab.explore.source_lines import said_of, sources
 from gradlab.explore.terms import TERMS
@@ -196,7 +196,7 @@ class Explorer:
             "out": ", ".join(self._out[:LISTED]) + (", …" if len(self._out) > LISTED else ""),
             "value": numbers[0] if len(numbers) == 1 else "",
             "by": leaves if len(leaves) <= LISTED else [],
-            "many": grouped(len(leaves)),
+            "many": group_digits(len(leaves)),
             "parts": parts,
             "held": size_text(self.live.bytes()) if self.live is not None else "",
         }
@@ -276,7 +276,7 @@ class Explorer:
 
     def _paths(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return the paths of the gradient of a leaf, with the signed contribution of each edge."""
-        from gradlab.explore.graph.contributions import swept
+        from gradlab.explore.graph.contributions import measure_flow
         from gradlab.explore.graph.paths import Paths
 
         assert self.live is not None
@@ -284,7 +284,7 @@ class Explorer:
         if self.trace.nodes[leaf].kind != "leaf":
             raise ValueError(f"paths lead to a leaf, but node {leaf} is {self.trace.nodes[leaf].label}")
         with self.live.keeping():
-            paths = Paths(self.trace, leaf, swept(self.trace, leaf, self.live.outputs, self.live.starts))
+            paths = Paths(self.trace, leaf, measure_flow(self.trace, leaf, self.live.outputs, self.live.starts))
         return {**paths.to_dict(), "head": [to_text(sentence) for sentence in paths.head]}
 
     def _node(self, message: Mapping[str, Any]) -> int:

@@ -13,7 +13,7 @@ from gradlab.explore.drawing import GRADIENT, VALUE
 from gradlab.explore.equivalent_code import EquivalentCode, is_code
 from gradlab.explore.explorer.live import Live, NodeSweep
 from gradlab.explore.graph.painting import share_text
-from gradlab.explore.graph.ports import said
+from gradlab.explore.graph.ports import short_number
 from gradlab.explore.heat import heatmap
 from gradlab.explore.heat_colours import SIGNED, VALUES
 from gradlab.explore.histogram import histogram
@@ -107,17 +107,17 @@ def _contributions(trace: Trace, node: GraphNode, outs: Sequence[GraphEdge]) -> 
     for edge in outs:
         target = trace.nodes[edge.target]
         share = share_text(edge.share) if edge.share is not None and len(outs) > 1 else ""
-        rows.append([edge.target, _node_text(target), "" if edge.gradient is None else said(edge.gradient.norm), share])
+        rows.append([edge.target, _node_text(target), "" if edge.gradient is None else short_number(edge.gradient.norm), share])
     total = ""
     parts = [edge.gradient for edge in outs]
     if len(parts) > 1 and node.gradient is not None:
         if all(part is not None and part.numbers is not None and len(part.numbers) == 1 for part in parts):
-            terms = [said(part.numbers[0]) for part in parts if part is not None and part.numbers is not None]
+            terms = [short_number(part.numbers[0]) for part in parts if part is not None and part.numbers is not None]
             numbers = node.gradient.numbers
             if numbers:
-                total = " + ".join(terms).replace("+ −", "− ") + f" = {said(numbers[0])}"
+                total = " + ".join(terms).replace("+ −", "− ") + f" = {short_number(numbers[0])}"
         elif node.gradient.all_zero and any(part is not None and part.norm > 0 for part in parts):
-            total = " and ".join(said(part.norm) for part in parts if part is not None) + " cancel"
+            total = " and ".join(short_number(part.norm) for part in parts if part is not None) + " cancel"
     return {"rows": rows, "sum": total}
 
 
@@ -127,7 +127,7 @@ def _input_gradients(trace: Trace, ins: Sequence[GraphEdge]) -> list[list[Any]]:
         [
             edge.source,
             _node_text(trace.nodes[edge.source]),
-            "" if edge.gradient is None else said(edge.gradient.norm),
+            "" if edge.gradient is None else short_number(edge.gradient.norm),
             share_text(edge.share) if edge.share is not None and abs(edge.share - 1) > 1e-6 else "",
         ]
         for edge in ins
@@ -143,7 +143,7 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
         array = None if known is not None else np.abs(array)
     facts: dict[str, Any] = {"kind": kind}
     if known is not None:
-        facts["norm"] = said(known.norm)
+        facts["norm"] = short_number(known.norm)
         facts["odd"] = ", ".join(
             count(many, word) for many, word in ((known.nans, "NaN"), (known.infs, "infinity")) if many
         ).replace("NaNs", "NaN")
@@ -152,7 +152,9 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
         if numbers is not None and known is not None:
             array = np.array(known.numbers).reshape(known.shape)
         elif known is not None and known.summary is not None:
-            least, most, mean = (said(float(x)) for x in (known.summary.minimum, known.summary.maximum, known.summary.mean))
+            least, most, mean = (
+                short_number(float(x)) for x in (known.summary.minimum, known.summary.maximum, known.summary.mean)
+            )
             facts["range"] = _range(least, most, mean, known.zeros, known.size)
             if any(known.summary.bins):
                 facts["bars"] = _bars(known.summary.bins, (least, most), kind)
@@ -161,9 +163,9 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
         facts["text"] = str(numbers)
         return facts
     array = np.asarray(array)
-    facts.setdefault("norm", said(float(np.linalg.norm(array.astype(np.float64).reshape(-1)))))
+    facts.setdefault("norm", short_number(float(np.linalg.norm(array.astype(np.float64).reshape(-1)))))
     if array.size == 1:
-        facts["text"] = said(array.reshape(-1)[0].item(), 6)
+        facts["text"] = short_number(array.reshape(-1)[0].item(), 6)
         return facts
     matrix = array.reshape(-1, array.shape[-1]) if array.ndim > 2 else array
     if array.size:
@@ -171,7 +173,7 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
         if max(matrix.shape) > FEW and array.size <= MANY:
             summary = finite_statistics(array.astype(np.float64).reshape(-1), histogram=True)
             if summary is not None:
-                least, most, mean = (said(x) for x in (summary.minimum, summary.maximum, summary.mean))
+                least, most, mean = (short_number(x) for x in (summary.minimum, summary.maximum, summary.mean))
                 facts["range"] = _range(least, most, mean, summary.zeros, summary.size)
                 facts["bars"] = _bars(summary.bins, (least, most), kind)
     return facts
@@ -223,13 +225,13 @@ def _structure(matrix: np.ndarray) -> str:
     if square and not beside.any():
         diagonal = np.diag(matrix)
         if (diagonal == diagonal[0]).all():
-            return "the identity" if diagonal[0] == 1 else f"{said(diagonal[0].item())} times the identity"
+            return "the identity" if diagonal[0] == 1 else f"{short_number(diagonal[0].item())} times the identity"
         return "a diagonal"
     rows = (matrix != 0).sum(axis=1)
     if set(np.unique(matrix)) <= {0, 1} and (rows == 1).all():
         return "a selection: one 1 in each row"
     if (matrix == matrix.reshape(-1)[0]).all():
-        return f"{said(matrix.reshape(-1)[0].item())} everywhere"
+        return f"{short_number(matrix.reshape(-1)[0].item())} everywhere"
     zeros = 1 - np.count_nonzero(matrix) / matrix.size
     return f"{zeros:.0%} zeros" if zeros > 0.2 else ""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from gradlab.explore.forward.labels import READS
 from gradlab.explore.forward.run import LIBRARIES, ModuleRun, OwnedTensor, Run, RunNode
-from gradlab.explore.labels import shortened
+from gradlab.explore.labels import shorten
 from gradlab.explore.markup import shape_text
 from gradlab.explore.module_paths import CALL, is_below, prefixes, without_root
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, ModuleCall, Trace
@@ -140,7 +140,7 @@ def assemble(run: Run) -> Assembled:
     lines = Lines()
     paths = number_calls(run.modules)
     root = _root_of(run)
-    values = run.library.settled([node.value for node in run.nodes])
+    values = run.library.read_pending([node.value for node in run.nodes])
     numbers = Counter(id(node.module) for node in run.nodes if node.kind == "call" and node.module is not None)
     nodes: list[GraphNode] = []
     edges: list[GraphEdge] = []
@@ -237,7 +237,7 @@ def _node(made: RunNode, value: Any, lines: Lines, paths: Mapping[int, str], roo
     label, details = made.label, []
     if made.function == "__bool__" and place is not None and place.source:
         word = place.statement.partition(" ")[0]
-        label = shortened(f"{word} {place.source}" if word in ("if", "elif", "while", "assert") else place.source, 30)
+        label = shorten(f"{word} {place.source}" if word in ("if", "elif", "while", "assert") else place.source, 30)
     elif made.function in READS:
         label = f"{made.label}()"
     if len(made.shapes) > 1:
@@ -252,7 +252,7 @@ def _node(made: RunNode, value: Any, lines: Lines, paths: Mapping[int, str], roo
         name="" if place is None or made.failed or "." in place.target else _users_target(place, made),
         operation=made.function,
         shape=shape,
-        detail=shortened(" · ".join(details), LONGEST),
+        detail=shorten(" · ".join(details), LONGEST),
         place=place,
         module=module,
         dtype=made.dtype,

@@ -21,7 +21,7 @@ from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.graphs import IMAGE, LEAST_LIMIT, Graph
 from gradlab.explore.graph.painting import paint
 from gradlab.explore.graph.spans import by_names, whole_layers
-from gradlab.explore.markup import count, escape_html, grouped, number, shape_text
+from gradlab.explore.markup import count, escape_html, group_digits, number, shape_text
 from gradlab.explore.saved_page import saved_page
 from gradlab.explore.trace.data import GraphEdge, GraphNode
 
@@ -179,7 +179,7 @@ class ForwardGraph(Graph):
         """The nodes that are never folded: those of `unfold`, and the call that failed."""
         return self._unfolded | ({self.run.failed} if self.run.failed is not None else set())
 
-    def _folded(self, limit: int) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
+    def _fold_to(self, limit: int) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
         nodes, edges = layers = self._layers
         opened, room = [self.run.root] if self.run.root else [], limit
         wanted = [i for i, node in enumerate(nodes) if self._never_folded.intersection(node.members)]
@@ -202,7 +202,7 @@ class ForwardGraph(Graph):
             parts.append("off: not training")
         return replace(node, detail=" · ".join(parts), operands=(), name="")
 
-    def _painted(self, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], note: str, alt: str) -> Drawing:
+    def _paint(self, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], note: str, alt: str) -> Drawing:
         looks: dict[int, str] = {}
         for i, node in enumerate(nodes):
             if node.kind == "leaf" and node.operation == "input":
@@ -257,4 +257,4 @@ def _describe_result(node: GraphNode) -> str:
 
 def _many(number_of: int) -> str:
     """Return a number as text: "7 850", "11.7 M"."""
-    return grouped(number_of) if number_of < 100_000 else cost_text(number_of)
+    return group_digits(number_of) if number_of < 100_000 else cost_text(number_of)

@@ -16,12 +16,12 @@ from gradlab.explore.forward.assembling import assemble
 from gradlab.explore.forward.failing import add_failed_call
 from gradlab.explore.forward.forward_graph import Failure, ForwardGraph
 from gradlab.explore.forward.run import Run
-from gradlab.explore.labels import shortened
+from gradlab.explore.labels import shorten
 from gradlab.explore.libraries import adapters
 from gradlab.explore.module_paths import is_model
 from gradlab.explore.names import with_held
 
-OURS = str(Path(__file__).parent.parent)  # the explorers, whose frames a traceback is shown without
+EXPLORERS_FOLDER = str(Path(__file__).parent.parent)  # the explorers, whose frames a traceback is shown without
 LONGEST = 60  # characters of a title
 
 
@@ -188,7 +188,7 @@ def record(
                 failure = _failure(error, space)
         if not run.nodes:
             return None, result, error
-        graph = ForwardGraph(assemble(run), shortened(title, LONGEST), limit=limit, error=failure, unfold=unfold)
+        graph = ForwardGraph(assemble(run), shorten(title, LONGEST), limit=limit, error=failure, unfold=unfold)
         return graph, result, error
     finally:
         error = None  # see `draw_run`
@@ -205,7 +205,7 @@ def _failure(error: Exception, space: Mapping[str, Any]) -> Failure:
     from gradlab.explore.doctor.after_run import error_findings
 
     diagnosis = error_findings(space, error)
-    frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(OURS)]
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(EXPLORERS_FOLDER)]
     text = "".join(["Traceback (most recent call last):\n", *traceback.format_list(frames)])
     text += "".join(traceback.format_exception_only(error))
     return Failure(type(error).__name__, str(error), text, tuple(diagnosis.findings), tuple(diagnosis.remarks))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gradlab.explore.labels import shortened
+from gradlab.explore.labels import shorten
 
 LONGEST = 26  # characters
 SIGNS = {
@@ -65,9 +65,9 @@ DROPOUTS = frozenset(
 def label_of(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """Return the label of a call."""
     if function in ("__getitem__", "getitem"):
-        return shortened(f"[{_index(args[1])}]", LONGEST) if len(args) > 1 else "[…]"
+        return shorten(f"[{_index(args[1])}]", LONGEST) if len(args) > 1 else "[…]"
     if function == "__setitem__":
-        return shortened(f"[{_index(args[1])}] =", LONGEST) if len(args) > 1 else "[…] ="
+        return shorten(f"[{_index(args[1])}] =", LONGEST) if len(args) > 1 else "[…] ="
     sign = SIGNS.get(function)
     if sign is not None:
         numbers = [text for one in args[:2] if (text := _setting(one)) and not isinstance(one, bool)]
@@ -85,7 +85,7 @@ def label_of(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> s
         text if key in ("dim", "dtype", "axis") else f"{key}={text}" for key, one in kwargs.items() if (text := _setting(one))
     ]
     inside = given[0][1:-1] if len(given) == 1 and given[0].startswith("(") else ", ".join(given)
-    return shortened(f"{name}({inside})" if given else name, LONGEST)
+    return shorten(f"{name}({inside})" if given else name, LONGEST)
 
 
 def describe_call(function: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> str:

@@ -13,8 +13,8 @@ from gradlab.explore.forward.assembling import Assembled, Part
 from gradlab.explore.forward.costs import COUNTED
 from gradlab.explore.forward.run import MOST as MOST_CALLS
 from gradlab.explore.graph.painting import share_text
-from gradlab.explore.labels import shortened
-from gradlab.explore.markup import NO_MATH, escape_html, grouped, number, size_text
+from gradlab.explore.labels import shorten
+from gradlab.explore.markup import NO_MATH, escape_html, group_digits, number, size_text
 from gradlab.explore.module_paths import CALL, path_range, without_root
 from gradlab.explore.report.table import CARD, RULE, TABULAR
 
@@ -124,9 +124,9 @@ class Summary:
     def _cells(self, row: SummaryRow) -> list[str]:
         cells = [
             row.shapes if row.called else "",
-            grouped(row.parameters) if row.parameters else "",
+            group_digits(row.parameters) if row.parameters else "",
             percent_text(row.parameters, self.parameters),
-            "" if not row.mult_adds else grouped(row.mult_adds),
+            "" if not row.mult_adds else group_digits(row.mult_adds),
             percent_text(row.mult_adds or 0, self.mult_adds),
             size_text(row.size) if row.size else "",
         ]
@@ -139,8 +139,9 @@ class Summary:
         """The sentences below the table."""
         still = self.parameters - self.trainable
         lines = [
-            f"Parameters: {grouped(self.parameters)}" + (f", of which {grouped(still)} do not require grad" if still else ""),
-            f"Mult-adds: {grouped(self.mult_adds)} ({cost_text(2 * self.mult_adds)} floating-point operations)",
+            f"Parameters: {group_digits(self.parameters)}"
+            + (f", of which {group_digits(still)} do not require grad" if still else ""),
+            f"Mult-adds: {group_digits(self.mult_adds)} ({cost_text(2 * self.mult_adds)} floating-point operations)",
             f"Memory: input {size_text(self.input_bytes)}, parameters and buffers {size_text(self.parameter_bytes)}",
             f"Results of all calls: {size_text(self.result_bytes)}, without views",
         ]
@@ -164,7 +165,7 @@ class Summary:
         heads = self._heads
         lines = [heads]
         for row in self.rows:
-            name = shortened(f"{'  ' * row.depth}{row.name}", LONGEST) + (f"  {row.remark}" if row.remark else "")
+            name = shorten(f"{'  ' * row.depth}{row.name}", LONGEST) + (f"  {row.remark}" if row.remark else "")
             lines.append([name, *self._cells(row)])
         widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
         keep = [k for k in range(len(heads)) if any(line[k] for line in lines)]
@@ -194,7 +195,7 @@ class Summary:
             indent = 8 + 16 * row.depth
             name = f"<b>{escape_html(row.name)}</b>" if row.kind else f"<span>{escape_html(row.name)}</span>"
             remark = f' <span style="{dim}">{escape_html(row.remark)}</span>' if row.remark else ""
-            title = f' title="{escape_html(shortened(f"{row.kind}({row.settings})", 300))}"' if row.settings else ""
+            title = f' title="{escape_html(shorten(f"{row.kind}({row.settings})", 300))}"' if row.settings else ""
             cells = [f'<td{title} style="padding:2px 8px 2px {indent}px;text-align:left;white-space:nowrap">{name}{remark}</td>']
             for k, text in enumerate(self._cells(row)):
                 side = "left" if k == 0 else "right"

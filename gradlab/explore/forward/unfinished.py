@@ -31,7 +31,7 @@ class UnfinishedGraph(Graph):
     def _heading(self) -> str:
         return f"{self.nodes[-1].label}: failed"
 
-    def _painted(self, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], note: str, alt: str) -> Drawing:
+    def _paint(self, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], note: str, alt: str) -> Drawing:
         last = len(self.nodes) - 1
         at = next(i for i, node in enumerate(nodes) if last in (node.members or (i,)))
         return paint(nodes, edges, note=note, text="", alt=alt, looks={at: "failed"}, beside={at: ("failed here",)})

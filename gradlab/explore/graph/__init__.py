@@ -1,4 +1,4 @@
-"""Pictures of graphs: `graph`, and what they are made of."""
+"""Pictures of graphs: `graph`, and the modules that read, fold, lay out and draw them."""
 
 from gradlab.explore.graph.front import graph
 from gradlab.explore.graph.graphs import Graph

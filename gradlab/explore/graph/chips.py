@@ -1,7 +1,7 @@
-"""What an operation was given that no gradient goes to: small grey pills beside its box, on a short line.
+"""Chips: small grey pills beside an operation's box, on a short line, for operands that get no gradient.
 
-A constant's chip holds the operand alone, since the node says `**` or `÷`: "3", or "N = 6" where it was written as a name.
-A data input's has its name and its shape. A tensor whose history was cut off is no chip: see `cuts`.
+A constant's chip shows the operand alone, since the node already says `**` or `÷`: "3", or "N = 6" where it was written as a
+name. A data input's chip shows its name and its shape. A tensor whose history was cut off has no chip: see `torn_edges`.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gradlab.explore.drawing import EDGE, LINE, PANEL, escape, text_width, tidy
-from gradlab.explore.graph.ports import said
-from gradlab.explore.labels import shortened
+from gradlab.explore.graph.ports import short_number
+from gradlab.explore.labels import shorten
 from gradlab.explore.markup import shape_text
 from gradlab.explore.trace.data import Operand
 
 LETTERS, HEIGHT, PADDING = 9.5, 15.0, 6.5
-PITCH = 17.5  # from one to the next below it
-STUB = 8.0  # the line from the box to a chip
+PITCH = 17.5  # vertical distance between chips
+STUB = 8.0  # length of the line from the box to a chip
 LONGEST = 20  # characters
-MOST = 3  # on one side
+MOST = 3  # per side
 
 
 @dataclass(frozen=True)
 class Chips:
-    """The texts of the chips at the left and at the right of a box, from above."""
+    """The texts of the chips at the left and at the right of a box, top to bottom."""
 
     left: tuple[str, ...] = ()
     right: tuple[str, ...] = ()
 
     @property
     def room(self) -> tuple[float, float]:
-        """How much they take at the left and at the right of the box."""
+        """Widths needed at the left and at the right of the box."""
         return _room(self.left), _room(self.right)
 
     @property
@@ -39,7 +39,7 @@ class Chips:
         return max(len(self.left), len(self.right)) * PITCH + 10.5
 
     def svg(self, width: float) -> str:
-        """Their elements, beside a box of this width about x = 0 whose upper side is at y = 0."""
+        """Return the SVG of the chips, for a box of this width centred at x = 0 whose upper side is at y = 0."""
         parts = []
         for texts, way in ((self.left, -1), (self.right, 1)):
             for i, text in enumerate(texts):
@@ -55,27 +55,32 @@ class Chips:
 
 
 def chips_of(operands: Sequence[Operand], *, sided: bool = True) -> Chips:
-    """The chips of an operation's constants and data inputs: its first argument's at the left if `sided`, others at the right."""
+    """Return the chips of an operation's constants and data inputs: the first argument's at the left if `sided`, others at the
+    right."""
     left: list[str] = []
     right: list[str] = []
     for operand in operands:
         text = operand_text(operand)
         if operand.kind != "cut" and text:
             (left if sided and operand.argument == 0 else right).append(text)
-    return Chips(_bounded(left), _bounded(right))
+    return Chips(_limit_chips(left), _limit_chips(right))
 
 
 def operand_text(operand: Operand) -> str:
-    """ "3", "N = 6", "targets 32"; "" of what nothing is known of."""
-    value, text = operand.value, shortened(operand.text, LONGEST)
+    """Return "3", "N = 6" or "targets 32"; "" if nothing is known."""
+    value, text = operand.value, shorten(operand.text, LONGEST)
     numbers = () if value is None or value.numbers is None else value.numbers
     if len(numbers) == 1:
-        known = said(numbers[0], 4)
+        known = short_number(numbers[0], 4)
         return f"{text} = {known}" if text and not _is_literal(operand.text) else known
     if operand.kind == "constant":
         return text
     shape = (
-        "" if value is None else f"[{', '.join(said(x) for x in numbers)}]" if 1 < len(numbers) <= 3 else shape_text(value.shape)
+        ""
+        if value is None
+        else f"[{', '.join(short_number(x) for x in numbers)}]"
+        if 1 < len(numbers) <= 3
+        else shape_text(value.shape)
     )
     return f"{text}\N{EN SPACE}{shape}" if text and shape else text or (f"data\N{EN SPACE}{shape}" if shape else "")
 
@@ -88,7 +93,7 @@ def _is_literal(text: str) -> bool:
     return True
 
 
-def _bounded(texts: Sequence[str]) -> tuple[str, ...]:
+def _limit_chips(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(texts) if len(texts) <= MOST else (*texts[: MOST - 1], f"and {len(texts) - MOST + 1} more")
 
 

@@ -1,4 +1,4 @@
-"""Groups of nodes, each put in the place of one node that says what they hold and what they hand on."""
+"""Contraction: replace each group of nodes by one node that summarises its members and their result."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from gradlab.explore.labels import part_of_model, shortened, unnumbered
+from gradlab.explore.labels import part_of_model, shorten, strip_numbers
 from gradlab.explore.markup import count
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Operand, renumber
 
@@ -19,15 +19,22 @@ Edges = Sequence[GraphEdge]
 
 
 class Group(NamedTuple):
-    """Nodes, and the node to be put in their place."""
+    """Nodes, and the node that replaces them."""
 
     members: Sequence[int]
     node: GraphNode
 
 
-def contracted(nodes: Nodes, edges: Edges, groups: Sequence[Group]) -> tuple[list[GraphNode], list[GraphEdge]]:
-    """The graph with one node in the place of each group, which stands where the last of its members stood, or later, where
-    something that it is computed from stands. The groups must not make a cycle."""
+def contract(nodes: Nodes, edges: Edges, groups: Sequence[Group]) -> tuple[list[GraphNode], list[GraphEdge]]:
+    """Replace each group by one node.
+
+    The new node takes the position of the group's last member, or a later one if it must follow its inputs.
+
+    Raises
+    ------
+    ValueError
+        If the groups make a cycle.
+    """
     place = list(range(len(nodes)))
     changed = list(nodes)
     for members, node in groups:
@@ -37,17 +44,17 @@ def contracted(nodes: Nodes, edges: Edges, groups: Sequence[Group]) -> tuple[lis
             place[member] = last
     kept = [i for i in range(len(nodes)) if place[i] == i]
     grouped = {max(members) for members, _ in groups}
-    handed: dict[int, set[int]] = {}  # which of its members' tensors a node hands on
+    used_outside: dict[int, set[int]] = {}  # members whose tensors are used outside the node
     for edge in edges:
         if place[edge.source] != place[edge.target]:
-            handed.setdefault(place[edge.source], set()).add(edge.source)
+            used_outside.setdefault(place[edge.source], set()).add(edge.source)
     merged: dict[tuple[int, int, int], GraphEdge] = {}
     for edge in edges:
         source, target = place[edge.source], place[edge.target]
         if source == target:
             continue
         key = source, target, 0 if source in grouped or target in grouped else edge.argument
-        share = edge.share if len(handed[source]) == 1 else None  # shares of different tensors compare to nothing
+        share = edge.share if len(used_outside[source]) == 1 else None  # shares of different tensors cannot be compared
         before = merged.get(key)
         if before is None:
             merged[key] = GraphEdge(source, target, edge.argument, edge.shape, edge.gradient, share)
@@ -55,10 +62,10 @@ def contracted(nodes: Nodes, edges: Edges, groups: Sequence[Group]) -> tuple[lis
             both = None if share is None or before.share is None else before.share + share
             merged[key] = replace(before, gradient=None, share=both)
     merged_edges = list(merged.values())
-    return renumber({i: changed[i] for i in kept}, merged_edges, _ordered(kept, merged_edges))
+    return renumber({i: changed[i] for i in kept}, merged_edges, _topological_order(kept, merged_edges))
 
 
-def _ordered(kept: Sequence[int], edges: Edges) -> list[int]:
+def _topological_order(kept: Sequence[int], edges: Edges) -> list[int]:
     after: dict[int, list[int]] = {i: [] for i in kept}
     missing = dict.fromkeys(kept, 0)
     for source, target in {(edge.source, edge.target) for edge in edges}:
@@ -83,14 +90,14 @@ Uses = Sequence[Sequence[int]]
 
 
 def uses_of(nodes: Nodes, edges: Edges) -> list[list[int]]:
-    """The targets of each node's edges."""
+    """Return the targets of each node's edges."""
     uses: list[list[int]] = [[] for _ in nodes]
     for edge in edges:
         uses[edge.source].append(edge.target)
     return uses
 
 
-def folded(
+def group_of(
     nodes: Nodes,
     uses: Uses,
     members: Sequence[int],
@@ -99,7 +106,7 @@ def folded(
     *,
     copies: Sequence[Sequence[int]] = (),
 ) -> Group:
-    """The group of `members`, with the value and the gradient of what they hand on.
+    """Make the group of `members`, with the value and the gradient of their result.
 
     Parameters
     ----------
@@ -108,9 +115,9 @@ def folded(
         See `uses_of`.
     members : sequence of int
     label, detail : str
-        By default it is named after its parameters or its operations.
+        By default, the group is named after its parameters or its operations.
     copies : sequence of sequence of int
-        The members of each of several parts that are alike, whose gradients' norms are told.
+        The members of each of several equal parts. The norms of their gradients are list_leaves.
     """
     inside = [nodes[member] for member in members]
     leaves = [node for node in inside if node.kind == "leaf"]
@@ -120,14 +127,16 @@ def folded(
     if not operations:
         label = label or f"{count(many, 'leaf', 'leaves')}"
         return Group(
-            members, GraphNode("leaf", label, detail=detail or listed(leaves), count=many, inside=names, members=numbers)
+            members, GraphNode("leaf", label, detail=detail or list_leaves(leaves), count=many, inside=names, members=numbers)
         )
     if not label:
-        signs = [unnumbered(node.label) for node in operations]
+        signs = [strip_numbers(node.label) for node in operations]
         said = " ".join(signs) if len(signs) <= 4 else f"{signs[0]} {signs[1]} … {signs[-1]}"
-        label = part_of_model(names) or shortened(said, 30)
-    end = nodes[handing_on(nodes, uses, members)]
-    ends = [nodes[handing_on(nodes, uses, copy)] for copy in copies if any(nodes[member].kind != "leaf" for member in copy)]
+        label = part_of_model(names) or shorten(said, 30)
+    end = nodes[last_used_outside(nodes, uses, members)]
+    ends = [
+        nodes[last_used_outside(nodes, uses, copy)] for copy in copies if any(nodes[member].kind != "leaf" for member in copy)
+    ]
     norms = tuple(node.gradient.norm for node in ends if node.gradient is not None)
     cells = {node.cell for node in operations}
     return Group(
@@ -153,15 +162,15 @@ def folded(
     )
 
 
-def handing_on(nodes: Nodes, uses: Uses, members: Sequence[int]) -> int:
-    """The last of the members whose tensor is used outside of them."""
+def last_used_outside(nodes: Nodes, uses: Uses, members: Sequence[int]) -> int:
+    """Return the last member whose tensor is used outside the group."""
     inside = set(members)
     operations = [i for i in members if nodes[i].kind != "leaf"]
     return max((i for i in operations if any(user not in inside for user in uses[i])), default=max(operations))
 
 
 def _operands(operations: Sequence[GraphNode]) -> tuple[Operand, ...]:
-    """The data inputs and the cuts among what they were given."""
+    """Return the data inputs and the cuts among the operands."""
     inputs: dict[str, Operand] = {}
     cuts: dict[object, Operand] = {}
     for node in operations:
@@ -174,9 +183,9 @@ def _operands(operations: Sequence[GraphNode]) -> tuple[Operand, ...]:
 
 
 def names_in(node: GraphNode) -> tuple[str, ...]:
-    """The names of the leaves that a node is or stands for."""
+    """Return the names of the leaves that a node is or replaces."""
     return (node.name,) if node.kind == "leaf" and node.name else node.inside
 
 
-def listed(leaves: Sequence[GraphNode]) -> str:
-    return shortened(", ".join(leaf.label for leaf in leaves[:3]) + (", …" if len(leaves) > 3 else ""), 32)
+def list_leaves(leaves: Sequence[GraphNode]) -> str:
+    return shorten(", ".join(leaf.label for leaf in leaves[:3]) + (", …" if len(leaves) > 3 else ""), 32)

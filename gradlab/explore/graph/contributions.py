@@ -1,25 +1,25 @@
-"""What each edge of a graph contributes to the gradient of one leaf.
+"""Contribution of each edge of a graph to the gradient of one leaf.
 
-Let x be the leaf, g its gradient, and e an edge along which an operation hands the cotangent c to the tensor s. What flowed
-through e arrives at the leaf as J_sᵀ c, J_s = ∂s/∂x over all ways that lead from x to s. That is the edge's *contribution*, a
-part of g: the contributions of the edges that leave the leaf add up to g, and at each tensor on the way what comes in goes on,
+Let x be the leaf, g its gradient, and e an edge along which an operation passes the cotangent c to the tensor s. The part of g
+that flows through e is J_sᵀ c, where J_s = ∂s/∂x counts all paths from x to s. This is the *contribution* of the edge. The
+contributions of the edges that leave the leaf add up to g, and contributions are conserved at each tensor on the way:
 
-    Σ (edges by which cotangents arrive at s) = Σ (edges by which the operation that made s hands them on),
+    Σ (edges by which cotangents arrive at s) = Σ (edges by which the operation that made s passes them on),
 
-the latter those that lead on to x. Contributions are tensors of the leaf's shape. What is told of one is its signed length along
-g: ⟨J_sᵀ c, d⟩, with d = g/‖g‖; of a leaf with one element d = 1, so that it is the number itself. The share is that length over
-the length of g: ⟨J_sᵀ c, g⟩/‖g‖², signed, and summing to 1 wherever all paths are counted.
+where the right side counts the edges that lead to x. Contributions are tensors of the leaf's shape. We report their signed length
+along g, ⟨J_sᵀ c, d⟩ with d = g/‖g‖. For a leaf with one element d = 1, so it is the number itself. The share is that length over
+the length of g, ⟨J_sᵀ c, g⟩/‖g‖². Shares are signed, and sum to 1 where all paths are counted.
 
-They are had all at once, without a vector for each edge. Of the adjoint identity ⟨J_sᵀ c, d⟩ = ⟨c, J_s d⟩ the right side needs
-one backward sweep (c at every edge) and one forward sweep (the tangent J_s d at every tensor). The forward sweep is a backward
-sweep through the recorded backward sweep: g is linear in each c with the factor J_sᵀ, so that ∂⟨g, d⟩/∂c = J_s d. (Townsend, "A
-new trick for calculating Jacobian vector products", 2017.) It needs of a library no more than `create_graph=True`. Each edge's
-cotangent is cloned on its way, so that two edges with one cotangent stay two variables.
+All of them are computed at once, without a vector for each edge. By the adjoint identity ⟨J_sᵀ c, d⟩ = ⟨c, J_s d⟩ it takes one
+backward sweep (c at every edge) and one forward sweep (the tangent J_s d at every tensor). The forward sweep is a backward sweep
+through the recorded backward sweep: g is linear in each c with the factor J_sᵀ, so ∂⟨g, d⟩/∂c = J_s d (Townsend, "A new trick for
+calculating Jacobian vector products", 2017). All that this requires of a library is `create_graph=True`. Each edge's cotangent is
+cloned, so that two edges with one cotangent remain two variables.
 
-Where the sweep cannot be recorded (an operation without second derivatives, as PyTorch's fused attention), or the graph is gone,
-`by_structure` tells what follows from the shares at each tensor alone: contributions are conserved; those of one number split as
-its cotangents do; where all paths go through one place all of g does. What does not follow so is measured, while the graph is
-there: an edge that hands on nothing takes its contribution away from g, a sweep for each edge but one at a fork.
+If the sweep cannot be recorded (an operation without second derivatives, such as PyTorch's fused attention) or the graph is gone,
+`by_structure` derives what it can from the shares at each tensor: contributions are conserved; contributions of a scalar split as
+its cotangents do; if all paths go through one node, so does all of g. The rest is measured while the graph exists: if an edge
+passes on zero, g loses the contribution of that edge. This takes one sweep for each edge of a fork except one.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
 from gradlab.explore.trace.retained_grads import grads_kept
 
-ROUNDING = 1e-3  # of what should be equal
-SECONDS = 2.0  # for edges that are cut one by one
+ROUNDING = 1e-3  # relative tolerance of equal quantities
+SECONDS = 2.0  # for cutting edges one by one
 SLACK = 100.0  # units of rounding
-MOST_PATHS = 12  # that are followed one by one, a sweep each
+MOST_PATHS = 12  # followed one by one, with a sweep each
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Route:
     Attributes
     ----------
     edges : tuple of int
-        Its edges by number, from the leaf on.
+        Edge numbers, starting at the leaf.
     amount : float or None
-        What flowed along it, in the units of `Flow.total`.
+        Contribution of the path, in the units of `Flow.total`.
     norm : float or None
-        ‖what flowed along it‖.
+        Norm of the contribution.
     """
 
     edges: tuple[int, ...]
@@ -64,26 +64,26 @@ class Route:
 
 @dataclass
 class Flow:
-    """What flowed to a leaf.
+    """The contributions to the gradient of one leaf.
 
     Attributes
     ----------
     total : float or None
-        The leaf's gradient if it has one element, else ‖gradient‖; None if nothing is known of it.
+        The leaf's gradient if it has one element, else its norm; None if unknown.
     amounts : dict of int to float
-        By number of the edge, its contribution's length along the gradient; of edges on a path, where it is known.
+        Contribution of each edge on a path, where it is known: its length along the gradient.
     norms : dict of int to float
-        ‖cotangent‖ of these edges.
+        Norms of the cotangents on these edges.
     cosines : dict of (int, int) to float
-        Of the cotangents of the two edges that arrive at one tensor.
+        Cosines between the cotangents of two edges that arrive at one tensor.
     remains : dict of int to float
-        By node at which several cotangents arrive, ‖their sum‖ over the sum of their norms.
+        For each node at which several cotangents arrive: the norm of their sum over the sum of their norms.
     slack : dict of int to float
-        By edge, how much of its contribution may be rounding.
+        For each edge, how much of its contribution may be rounding.
     routes : tuple of Route
-        The paths, where they are few.
+        The paths, if they are few.
     why_not : str
-        A sentence on what is not known.
+        A sentence on missing contributions.
     """
 
     total: float | None
@@ -99,14 +99,14 @@ class Flow:
 # ------------------------------------------------------------------------------------------------------------ structure
 @dataclass(frozen=True)
 class LeafPaths:
-    """Which nodes and edges lie between a leaf and the outputs, and how many paths there are.
+    """The nodes and edges between a leaf and the outputs, and the number of paths.
 
     Attributes
     ----------
     edges : tuple of int
-        Those on a path, by number.
+        Numbers of the edges on a path.
     below, above : list of int
-        Of each node, how many paths lead to it from the leaf, and on from it to an output.
+        For each node, the number of paths from the leaf to it, and from it to an output.
     count : int
         The number of paths.
     """
@@ -118,10 +118,10 @@ class LeafPaths:
 
 
 def leaf_paths(trace: Trace, leaf: int) -> LeafPaths:
-    """The paths of a trace from a leaf to its outputs."""
+    """Return the paths of a trace from a leaf to its outputs."""
     below, above = [0] * len(trace.nodes), [0] * len(trace.nodes)
     below[leaf] = 1
-    for edge in trace.edges:  # by target: each node after what it is computed from
+    for edge in trace.edges:  # sorted by target: each node comes after its inputs
         below[edge.target] += below[edge.source]
     for output in trace.outputs:
         above[output] = 1
@@ -132,7 +132,7 @@ def leaf_paths(trace: Trace, leaf: int) -> LeafPaths:
 
 
 def routes(trace: Trace, leaf: int, paths: LeafPaths) -> list[tuple[int, ...]]:
-    """Each path from the leaf to an output, by the numbers of its edges."""
+    """Return each path from the leaf to an output as edge numbers."""
     after: dict[int, list[int]] = {}
     for i in paths.edges:
         after.setdefault(trace.edges[i].source, []).append(i)
@@ -148,7 +148,7 @@ def routes(trace: Trace, leaf: int, paths: LeafPaths) -> list[tuple[int, ...]]:
 
 
 def arriving(trace: Trace, paths: LeafPaths) -> dict[int, list[int]]:
-    """By node, the edges on a path by which cotangents arrive there."""
+    """Return for each node the edges on a path by which cotangents arrive."""
     edges: dict[int, list[int]] = {}
     for i in paths.edges:
         edges.setdefault(trace.edges[i].source, []).append(i)
@@ -156,25 +156,25 @@ def arriving(trace: Trace, paths: LeafPaths) -> dict[int, list[int]]:
 
 
 # --------------------------------------------------------------------------------------------------------------- sweeps
-def swept(trace: Trace, leaf: int, outputs: Sequence[Any], weights: Sequence[Any] | None = None) -> Flow:
-    """What flowed to a leaf, by private sweeps: two, and one for each path where these are few.
+def measure_flow(trace: Trace, leaf: int, outputs: Sequence[Any], weights: Sequence[Any] | None = None) -> Flow:
+    """Measure the contributions to a leaf's gradient: two private sweeps, and one for each path if they are few.
 
-    The graph is kept; `.grad`, random state and versions are left alone. Hooks of the user's on tensors and nodes run.
+    The graph is kept. `.grad`, random state and versions do not change. Hooks of the user's on tensors and nodes run.
 
     Parameters
     ----------
     trace : Trace
-        Of the outputs.
+        Trace of the outputs.
     leaf : int
-        Its number there.
+        Number of the leaf in the trace.
     outputs : sequence of Tensor
     weights : sequence of Tensor, optional
-        What the sweep starts with at each output; ones by default.
+        Gradients of the outputs; ones by default.
 
     Raises
     ------
     RuntimeError
-        If the graph was freed, or something that it needs was overwritten.
+        If the graph was freed, or a saved tensor was overwritten.
     """
     library = library_of(outputs[0])
     assert library is not None
@@ -184,7 +184,7 @@ def swept(trace: Trace, leaf: int, outputs: Sequence[Any], weights: Sequence[Any
     paths = leaf_paths(trace, leaf)
     variable = library.variable(nodes[leaf])
     if variable is None:
-        raise RuntimeError("this leaf is gone: nothing refers to its tensor any more.")
+        raise RuntimeError("this leaf no longer exists: nothing refers to its tensor.")
     starts = list(weights or (library.tensor(np.ones(tuple(out.shape)), like=out) for out in outputs))
     place = {(edge.target, edge.argument): i for i, edge in enumerate(trace.edges)}
     number = {node: i for i, node in enumerate(nodes)}
@@ -209,7 +209,7 @@ def _flow(
     ends: Mapping[int, Any],
     tensors: Mapping[int, Any],
 ) -> Flow:
-    """The flow, once it is known what to sweep. `tensors` tells by edge which tensor a cotangent arrives at."""
+    """Compute the flow. `tensors` maps each edge to the tensor at which its cotangent arrives."""
     library = sweeps.library
     seen, g = sweeps.run(starts, ends)
     if g is None:
@@ -223,9 +223,9 @@ def _flow(
     else:
         seed = library.tensor(direction, like=sweeps.variable)
         flow.why_not = sweeps.amounts(flow, starts, ends, seed)
-        lost = None if flow.why_not else unconserved(trace, paths, flow)
-        if lost is not None:
-            flow.why_not = _not_known(f"{trace.nodes[lost].operation or trace.nodes[lost].label} has no second derivative")
+        node = None if flow.why_not else find_unconserved(trace, paths, flow)
+        if node is not None:
+            flow.why_not = _not_known(f"{trace.nodes[node].operation or trace.nodes[node].label} has no second derivative")
         if flow.why_not:
             shares = _shares(library, trace, seen, tensors)
             cut = sweeps.cutting(starts, gradient, direction)
@@ -234,7 +234,7 @@ def _flow(
                 flow.why_not = ""
     if 1 < paths.count <= MOST_PATHS:
         flow.routes = tuple(sweeps.along(way, starts, ends, direction) for way in routes(trace, leaf, paths))
-        if flow.why_not and direction is not None:  # what flowed along an edge is what flowed along the paths through it
+        if flow.why_not and direction is not None:  # an edge's contribution is the sum over the paths through it
             for i in paths.edges:
                 flow.amounts[i] = math.fsum(route.amount or 0.0 for route in flow.routes if i in route.edges)
             flow.why_not = ""
@@ -242,7 +242,7 @@ def _flow(
 
 
 class _Sweeps:
-    """The sweeps from some outputs to one leaf, whose edges are known by their numbers in a trace."""
+    """Sweeps from the outputs to one leaf, with edges numbered as in a trace."""
 
     def __init__(
         self,
@@ -258,12 +258,12 @@ class _Sweeps:
         self.place, self.number, self.on = place, number, on
 
     def edge(self, node: Any, argument: int) -> int | None:
-        """The number of an edge that is on a path."""
+        """Return the number of an edge, or None if it is not on a path."""
         i = self.place.get((self.number[node], argument))
         return i if i in self.on else None
 
     def run(self, starts: Sequence[Any], ends: Mapping[int, Any], *, recorded: bool = False) -> tuple[dict[int, Any], Any]:
-        """The cotangents by edge, and the gradient."""
+        """Run a sweep; return the cotangents by edge, and the gradient."""
         seen = {i: start for i, start in ends.items() if i in self.on}
 
         def note(node: Any, handed: Sequence[Any]) -> Sequence[Any]:
@@ -279,28 +279,28 @@ class _Sweeps:
         return seen, g
 
     def amounts(self, flow: Flow, starts: Sequence[Any], ends: Mapping[int, Any], direction: Any) -> str:
-        """Fill in the contributions; returns why they are not known."""
+        """Fill in the contributions; return why they are unknown, or an empty string."""
         starts = [start.detach().clone().requires_grad_() for start in starts]
         library = self.library
         try:
             seen, g = self.run(starts, {i: starts[k] for k, i in enumerate(ends)}, recorded=True)
             tangents = library.grad([g], list(seen.values()), [direction])
-        except Exception as error:  # noqa: BLE001  (whatever a rule without second derivatives raises)
+        except Exception as error:  # noqa: BLE001  (rules without second derivatives raise anything)
             return _not_known(str(error).splitlines()[0][:120] if str(error) else type(error).__name__)
         for i, tangent in zip(seen, tangents, strict=True):
             c = _plain(library, seen[i])
             t = np.zeros(1) if tangent is None else _plain(library, tangent)
             flow.amounts[i] = 0.0 if tangent is None else float(np.vdot(c, t).real)
             flow.slack[i] = SLACK * _unit(library, seen[i]) * float(np.linalg.norm(c) * np.linalg.norm(t))
-        for i in self.on - seen.keys():  # nothing was handed on there
+        for i in self.on - seen.keys():  # these edges carried nothing
             flow.amounts[i] = 0.0
         return ""
 
     def cutting(self, starts: Sequence[Any], gradient: np.ndarray, direction: np.ndarray) -> Callable[[int], float | None]:
-        """What tells an edge's contribution by cutting it: what the gradient loses. A sweep each, as long as there is time."""
+        """Return a function that measures an edge's contribution by cutting the edge: a sweep each, until time is up."""
         ends_at = clock.now() + SECONDS
 
-        def lost(i: int) -> float | None:
+        def contribution(i: int) -> float | None:
             if clock.now() >= ends_at:
                 return None
 
@@ -312,10 +312,10 @@ class _Sweeps:
             rest = np.zeros(gradient.shape) if g is None else _plain(self.library, g)
             return float(np.vdot(gradient - rest, direction).real)
 
-        return lost
+        return contribution
 
     def along(self, way: tuple[int, ...], starts: Sequence[Any], ends: Mapping[int, Any], direction: np.ndarray | None) -> Route:
-        """What flows along one path: a sweep in which every other edge hands on nothing."""
+        """Measure the contribution of one path by a sweep in which all other edges carry nothing."""
         allowed = frozenset(way)
 
         def only(node: Any, handed: Sequence[Any]) -> Sequence[Any]:
@@ -330,24 +330,24 @@ class _Sweeps:
 
 
 def _plain(library: Library, tensor: Any) -> np.ndarray:
-    """A tensor's numbers in double precision."""
+    """Return a tensor as a NumPy array in double precision."""
     array = np.asarray(library.array(tensor.detach()))
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def _unit(library: Library, tensor: Any) -> float:
-    """The unit of rounding of a tensor's numbers."""
+    """Return the unit roundoff of a tensor's dtype."""
     name = library.dtype_name(tensor)
     return 2.0**-7 if name == "bfloat16" else float(np.finfo(name).eps)
 
 
 def _length(gradient: np.ndarray) -> float:
-    """The one number of a gradient, or its norm."""
+    """Return the element of a gradient that has one, else its norm."""
     return float(gradient.reshape(-1)[0].real) if gradient.size == 1 else float(np.linalg.norm(gradient))
 
 
 def _direction(gradient: np.ndarray) -> np.ndarray | None:
-    """What contributions are measured along; None where there is no such direction."""
+    """Return the direction along which contributions are measured, or None if there is none."""
     if gradient.size == 1:
         return np.ones(gradient.shape)
     largest = float(np.abs(gradient).max(initial=0.0))
@@ -365,9 +365,9 @@ def _not_known(reason: str) -> str:
     )
 
 
-def unconserved(trace: Trace, paths: LeafPaths, flow: Flow) -> int | None:
-    """The operation nearest to the leaf that hands on other contributions than arrive at it, if there is one: a rule of the
-    user's that hides how its result depends on the cotangent, a hook that changes one."""
+def find_unconserved(trace: Trace, paths: LeafPaths, flow: Flow) -> int | None:
+    """Find the operation nearest to the leaf at which contributions are not conserved, for example because a custom rule hides
+    how its result depends on the cotangent, or because a hook changes it."""
     into: dict[int, list[float]] = {}
     for i in paths.edges:
         into.setdefault(trace.edges[i].target, []).append(flow.amounts[i])
@@ -386,14 +386,14 @@ def _no_direction(gradient: np.ndarray) -> str:
     if not gradient.size:
         return "The leaf has no elements."
     if not np.isfinite(gradient).all():
-        return "The gradient has NaN or ∞ among its elements: there are no shares in it."
-    return "The gradient is 0, and nothing has a share in it."
+        return "The gradient contains NaN or ∞, so shares are undefined."
+    return "The gradient is 0, so shares are undefined."
 
 
 def _compare(
     library: Library, flow: Flow, trace: Trace, paths: LeafPaths, seen: Mapping[int, Any], tensors: Mapping[int, Any]
 ) -> None:
-    """The norms of the cotangents; where several meet, what remains of them, and the cosine of two."""
+    """Compute the norms of the cotangents and, where several meet, the cosine of two and how much of their norms remains."""
     plain = {i: _plain(library, c) for i, c in seen.items()}
     flow.norms = {i: float(np.linalg.norm(c)) for i, c in plain.items()}
     for node, edges in arriving(trace, paths).items():
@@ -401,7 +401,7 @@ def _compare(
         norms = [flow.norms[i] for i in there]
         if len(there) < 2 or not 0 < sum(norms) < math.inf:
             continue
-        if len({tensors[i] for i in there if i in tensors}) == 1:  # those of an operation's several outputs are not added up
+        if len({tensors[i] for i in there if i in tensors}) == 1:  # cotangents of several outputs are not summed
             flow.remains[node] = float(np.linalg.norm(sum(plain[i] for i in there))) / sum(norms)
             if len(there) == 2 and all(norms):
                 one, other = (plain[i] / flow.norms[i] for i in there)
@@ -409,7 +409,7 @@ def _compare(
 
 
 def _shares(library: Library, trace: Trace, seen: Mapping[int, Any], tensors: Mapping[int, Any]) -> dict[int, float]:
-    """By edge ⟨c, h⟩/‖h‖², for the cotangent c on it and the sum h of those that arrive at its tensor."""
+    """Return ⟨c, h⟩/‖h‖² by edge: c is its cotangent, h the sum of the cotangents that arrive at its tensor."""
     by_tensor: dict[Any, list[int]] = {}
     for i in seen:
         by_tensor.setdefault(tensors.get(i, trace.edges[i].source), []).append(i)
@@ -424,18 +424,18 @@ def _shares(library: Library, trace: Trace, seen: Mapping[int, Any], tensors: Ma
 
 
 def _numbers(library: Library, seen: Mapping[int, Any]) -> dict[int, float]:
-    """The cotangents that are one number."""
+    """Return the cotangents with one element as numbers."""
     return {i: float(_plain(library, c).reshape(-1)[0].real) for i, c in seen.items() if math.prod(c.shape) == 1}
 
 
 # ---------------------------------------------------------------------------------------------------- without the graph
 def flow_of(trace: Trace, leaf: int) -> Flow:
-    """What is known of the flow to a leaf from a trace alone: its sweep's shares and few numbers, and the structure."""
+    """Return the flow to a leaf as far as it follows from a trace alone: its structure, its shares, and its few numbers."""
     paths = leaf_paths(trace, leaf)
     node = trace.nodes[leaf]
     arrived = node.gradient
     if arrived is None:
-        return Flow(None, why_not="No gradient arrived at this leaf in the sweep." if trace.sweep else "No sweep was seen.")
+        return Flow(None, why_not="No gradient reached this leaf in the sweep." if trace.sweep else "No sweep was seen.")
     numbers = arrived.numbers if arrived.size == 1 else None
     flow = Flow(arrived.norm if numbers is None else float(numbers[0].real))
     for i in paths.edges:
@@ -446,7 +446,7 @@ def flow_of(trace: Trace, leaf: int) -> Flow:
     for at, edges in arriving(trace, paths).items():
         norms = [flow.norms[i] for i in edges if i in flow.norms]
         whole = trace.nodes[at].gradient
-        parts = [shares.get(i, math.nan) for i in edges]  # of an operation's several outputs, which are not added up, none are 1
+        parts = [shares.get(i, math.nan) for i in edges]  # cotangents of several outputs are not summed: none is 1
         if whole is None or not (abs(math.fsum(parts) - 1) < ROUNDING or whole.all_zero):
             continue
         if len(norms) == len(edges) > 1 and 0 < sum(norms) < math.inf:
@@ -475,8 +475,8 @@ def flow_of(trace: Trace, leaf: int) -> Flow:
 
 
 def _split(trace: Trace, leaf: int, paths: LeafPaths, flow: Flow) -> tuple[Route, ...]:
-    """The paths, where the contributions of the edges tell theirs: where several arrive at one number, each path is shared out
-    as they are. () where that is not so."""
+    """Return the paths if the contributions of the edges determine theirs: where several edges arrive at a scalar, each path is
+    split in proportion. Return () if not."""
     edges = arriving(trace, paths)
     through = {node: math.fsum(flow.amounts[i] for i in there) for node, there in edges.items()}
     routes_split = []
@@ -504,24 +504,24 @@ def by_structure(
     numbers: Mapping[int, float],
     cut: Callable[[int], float | None] | None = None,
 ) -> dict[int, float]:
-    """The contributions that follow from the shares at each tensor.
+    """Derive the contributions that follow from the shares at each tensor.
 
     Parameters
     ----------
     total : float or None
         See `Flow`.
     shares : mapping of int to float
-        By edge, its cotangent's share in what arrived at its tensor.
+        Share of each edge's cotangent in the sum at its tensor.
     numbers : mapping of int to float
-        By edge, its cotangent, where that is one number.
+        Cotangent of each edge, if it is a scalar.
     cut : callable, optional
-        Tells an edge's contribution, or None, where it does not follow.
+        Called with an edge whose contribution does not follow; returns it, or None.
     """
     if total is None:
         return {}
     amounts: dict[int, float] = {}
     single = math.prod(trace.nodes[leaf].shape or ()) == 1
-    into: dict[int, list[int]] = {}  # edges on a path by the node that hands on
+    into: dict[int, list[int]] = {}  # edges on a path, by the node that passes them on
     for i in paths.edges:
         into.setdefault(trace.edges[i].target, []).append(i)
     for node, edges in sorted(arriving(trace, paths).items()):
@@ -533,7 +533,7 @@ def by_structure(
             if through is None and paths.below[node] * paths.above[node] == paths.count:
                 through = total
         shape = trace.nodes[node].shape
-        splits = node == leaf or (shape is not None and math.prod(shape) == 1)  # J_s d of one number is one number
+        splits = node == leaf or (shape is not None and math.prod(shape) == 1)  # J_s d of a scalar is a scalar
         for i in edges:
             edge = trace.edges[i]
             if len(edges) == 1 and through is not None:

@@ -1,22 +1,21 @@
-"""Fewer nodes for a large graph: what repeats is drawn once, what is a straight chain becomes one box.
+"""Folding: fewer nodes for a large graph. Repeats are drawn once, straight chains become one box.
 
-Folding puts groups of nodes in the place of one node each. It starts only when a graph has more nodes than may be
-seen, and ends as soon as it has no more; each step is tried only when those before it were not enough:
+Folding replaces groups of nodes by one node each. It starts only if a graph has more nodes than the limit, and stops as soon as
+it is within it. Each step runs only if those before it were not enough:
 
 1. names      modules, the user's functions and lines, where they were recorded (`spans`)
-2. repeats    a segment that follows itself is kept once, and its further copies become one box, "11 times as above"
-3. chains     operations that hand one tensor on, with their own parameters, longest chain first
-4. parts      what belongs to the same part of a model by its parameters' names; failing names, equal shares
+2. repeats    a segment that follows itself is kept once; its other copies become one box, "11 times as above"
+3. chains     operations in a row with their own parameters, longest chain first
+4. parts      nodes that belong to one part of a model by their parameters' names; without names, equal intervals
 
-The nodes stand in the spine-first order of `reading`: each after its inputs, the deepest input first. So an
-operation's parameters come just before it, the layers of a network are intervals one after another, and putting an
-interval in the place of one node never makes a cycle: what an interval is computed from comes before it, what is
-computed from it comes after it.
+Nodes are in the spine-first order of `reading`: each after its inputs, the deepest input first. So an operation's parameters come
+just before it, the layers of a network are consecutive intervals, and replacing an interval by one node never makes a cycle: the
+inputs of an interval come before it and its uses after it.
 
-A repeat is found without search for subgraphs. Give each node a token: what it is, and how far back each of its
-inputs stands. Two intervals with equal tokens are then isomorphic and equally connected to what is before them, so
-that repeated segments are the runs of equal tokens at a distance p. What is used all over the graph (the weights of a
-recurrent network) stands outside and is told in a token by its own number instead.
+Repeats are found without a search for subgraphs. Each node gets a token: its kind, and the distance back to each of its inputs.
+Two intervals with equal tokens are isomorphic and equally connected to the nodes before them, so repeated segments are the runs
+of tokens that are equal at a distance p. For a node used throughout the graph (the weights of a recurrent network), the token has
+its number instead of its distance.
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradlab.explore.graph.contraction import Group, Uses, contracted, folded, listed, names_in, uses_of
+from gradlab.explore.graph.contraction import Group, Uses, contract, group_of, list_leaves, names_in, uses_of
 from gradlab.explore.graph.spans import by_names, without_moves
-from gradlab.explore.labels import common_parts, module_path, part_of_model, shortened, unnumbered
+from gradlab.explore.labels import common_parts, module_path, part_of_model, shorten, strip_numbers
 from gradlab.explore.markup import count
 from gradlab.explore.trace.data import GraphEdge, GraphNode, ModuleCall, inputs_of
 
 Nodes = Sequence[GraphNode]
 Edges = Sequence[GraphEdge]
 
-PERIODS = 12  # distances that are looked at closely
+PERIODS = 12  # distances that are examined closely
 COMPARISONS = 8_000_000  # of tokens, to choose them: 100 000 nodes at 80
-LEAST_SAVED = 3  # nodes that a fold must take away
-PIECES = 12  # boxes that one long chain becomes
-SHARES = (48, 24, 12, 6, 3)  # boxes into which a graph without any structure is cut
-DENSE = 3  # edges for each box, above which nobody can follow them
+LEAST_SAVED = 3  # nodes that a fold must remove
+PIECES = 12  # boxes for one long chain
+SHARES = (48, 24, 12, 6, 3)  # boxes into which a graph without structure is cut
+DENSE = 3  # edges per box above which a picture cannot be followed
 MANY_OUTPUTS = 24
 
 
@@ -56,26 +55,26 @@ def fold(
     lines: bool = True,
     opened_modules: Iterable[str] = (),
 ) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
-    """A graph of at most `limit` nodes that says the same with less detail; the graph itself if it has no more.
+    """Fold a graph to at most `limit` nodes with less detail. A graph that is within the limit is returned as it is.
 
     Parameters
     ----------
     nodes, edges
-        Numbered spine first, as a trace is. A node that stands for others has their `members`.
+        Numbered spine first, as in a trace. A node that replaces others has `members`.
     limit : int
     calls : sequence of ModuleCall, optional
-        Of the modules.
+        Calls of the modules.
     unfold : iterable of int
-        Of nodes that are to be seen by themselves, even if there are more than `limit` then, the numbers among `members`.
+        Numbers, among `members`, of nodes that must be visible, even if this exceeds `limit`.
     lines : bool
-        Whether a line of the user's may be opened.
+        Whether the user's lines may be opened.
     opened_modules : iterable of str
-        Modules that are open, even if there are more than `limit` then.
+        Modules that are open, even if this exceeds `limit`.
     """
     if len(nodes) <= limit:
         return tuple(nodes), tuple(edges)
     kept = set(unfold)
-    nodes, edges = _outputs_folded(nodes, edges, limit)
+    nodes, edges = _fold_outputs(nodes, edges, limit)
     recorded = any(node.layer or node.place for node in nodes)
     if recorded:
         nodes, edges = without_moves(nodes, edges, calls)
@@ -95,22 +94,22 @@ def fold(
             groups = step(nodes, edges, limit)
             if not groups:
                 break
-            nodes, edges = contracted(nodes, edges, groups)
+            nodes, edges = contract(nodes, edges, groups)
     if len(nodes) > limit:
         for start, step in ((whole, _parts), ((nodes, edges), _parts), ((nodes, edges), _shares)):
             groups = step(*start, limit)
             if groups:
-                nodes, edges = contracted(*start, groups)
+                nodes, edges = contract(*start, groups)
                 break
     return tuple(nodes), tuple(edges)
 
 
-def _outputs_folded(nodes: Nodes, edges: Edges, limit: int) -> tuple[Nodes, Edges]:
-    """One node for all outputs, where there are more than a reader tells apart."""
+def _fold_outputs(nodes: Nodes, edges: Edges, limit: int) -> tuple[Nodes, Edges]:
+    """Replace all outputs by one node, if there are more than a reader can distinguish."""
     outputs = [i for i, node in enumerate(nodes) if node.kind == "output"]
     if len(outputs) <= min(MANY_OUTPUTS, limit // 4):
         return nodes, edges
-    detail = listed([nodes[i] for i in outputs])
+    detail = list_leaves([nodes[i] for i in outputs])
     many = GraphNode(
         "output",
         count(len(outputs), "output"),
@@ -118,12 +117,12 @@ def _outputs_folded(nodes: Nodes, edges: Edges, limit: int) -> tuple[Nodes, Edge
         count=len(outputs),
         members=tuple(number for i in outputs for number in nodes[i].members),
     )
-    return contracted(nodes, edges, [Group(outputs, many)])
+    return contract(nodes, edges, [Group(outputs, many)])
 
 
 # -------------------------------------------------------------------------------------------------------------- repeats
 class _Arrays(NamedTuple):
-    """The edges by columns, and for each node the first and the last node that it is an input of."""
+    """The edges as columns, and the first and the last use of each node."""
 
     source: np.ndarray
     target: np.ndarray
@@ -142,12 +141,12 @@ def _arrays(nodes: Nodes, edges: Edges) -> _Arrays:
 
 
 def _repeats(nodes: Nodes, edges: Edges, *, shapes: bool) -> list[Group]:
-    """The further copies of segments that repeat at the one distance that saves most."""
+    """Group the other copies of segments that repeat at the one distance that saves most."""
     kinds, arrays = _kinds(nodes, shapes), _arrays(nodes, edges)
     leaf = np.array([node.kind == "leaf" for node in nodes])
     best: tuple[int, int, np.ndarray, list[tuple[int, int]]] = (0, 0, leaf, [])
     for period in _likely_periods(kinds):
-        # what is used further apart than one period belongs to no segment
+        # nodes used at a distance of more than one period belong to no segment
         shared = leaf & (arrays.last_use - arrays.first_use > period)
         sequence = np.flatnonzero(~shared)
         tokens = _tokens(kinds, arrays, shared, sequence, period)
@@ -160,12 +159,12 @@ def _repeats(nodes: Nodes, edges: Edges, *, shapes: bool) -> list[Group]:
     for start, length in runs:
         times = length // period
         start = period + _best_start(nodes, arrays, sequence, start, length % period)
-        groups.append(_again(nodes, uses, sequence[start : start + times * period].tolist(), period, times))
+        groups.append(_group_copies(nodes, uses, sequence[start : start + times * period].tolist(), period, times))
     return groups
 
 
 def _best_start(nodes: Nodes, arrays: _Arrays, sequence: np.ndarray, start: int, slack: int) -> int:
-    """Where to begin a run that is longer than its segments: where fewest tensors pass and names differ most."""
+    """Choose where to begin a run that is longer than its segments: where fewest tensors cross and names differ most."""
 
     def preference(cut: int) -> tuple[int, int, int]:
         passing = int(((sequence[:cut] < sequence[cut]) & (arrays.last_use[sequence[:cut]] >= sequence[cut])).sum())
@@ -176,14 +175,14 @@ def _best_start(nodes: Nodes, arrays: _Arrays, sequence: np.ndarray, start: int,
     return min(range(start, start + slack + 1), key=preference) if slack else start
 
 
-def _again(nodes: Nodes, uses: Uses, copies: Sequence[int], period: int, times: int) -> Group:
-    """The further copies of a segment, named after what they hold."""
+def _group_copies(nodes: Nodes, uses: Uses, copies: Sequence[int], period: int, times: int) -> Group:
+    """Group the other copies of a segment, named after their members."""
     names = [name for member in copies for name in names_in(nodes[member])]
     segments = [copies[start : start + period] for start in range(0, len(copies), period)]
-    signs = [unnumbered(nodes[member].label) for member in segments[0] if nodes[member].kind != "leaf"]
-    said = part_of_model(names) or shortened(", ".join(signs) if len(signs) <= 3 else f"{signs[0]}, {signs[1]} … {signs[-1]}", 28)
+    signs = [strip_numbers(nodes[member].label) for member in segments[0] if nodes[member].kind != "leaf"]
+    said = part_of_model(names) or shorten(", ".join(signs) if len(signs) <= 3 else f"{signs[0]}, {signs[1]} … {signs[-1]}", 28)
     each = count(sum(nodes[member].count for member in segments[0]), "node")
-    return folded(
+    return group_of(
         nodes,
         uses,
         copies,
@@ -194,7 +193,7 @@ def _again(nodes: Nodes, uses: Uses, copies: Sequence[int], period: int, times: 
 
 
 def _kinds(nodes: Nodes, shapes: bool) -> np.ndarray:
-    """A number for each node, equal for nodes that are equal but for their names."""
+    """Return a number for each node, equal for nodes that differ only in their names."""
     numbers: dict[object, int] = {}
     kinds: list[int] = []
     for node in nodes:
@@ -205,7 +204,7 @@ def _kinds(nodes: Nodes, shapes: bool) -> np.ndarray:
 
 
 def _likely_periods(kinds: np.ndarray) -> list[int]:
-    """The distances at which most nodes find one of their kind."""
+    """Return the distances at which most nodes find one of their kind."""
     longest = min(len(kinds) // 2, max(1, COMPARISONS // len(kinds)))
     matches = [int((kinds[:-period] == kinds[period:]).sum()) for period in range(1, longest + 1)]
     order = sorted(range(longest), key=lambda i: -matches[i])
@@ -213,21 +212,21 @@ def _likely_periods(kinds: np.ndarray) -> list[int]:
 
 
 def _tokens(kinds: np.ndarray, arrays: _Arrays, shared: np.ndarray, sequence: np.ndarray, period: int) -> np.ndarray:
-    """For each node of the sequence a 64-bit number made of its kind, and of where each of its inputs is."""
+    """Return a 64-bit hash for each node of the sequence, of its kind and of the positions of its inputs."""
     position = np.full(len(kinds), -1)
     position[sequence] = np.arange(len(sequence))
     source, target, argument = arrays[:3]
     back = position[target] - position[source]
     near = ~shared[source] & (back <= 2 * period)
     where = np.where(near, back, len(kinds) + source).astype(np.uint64)
-    tokens = _mixed(kinds)
-    np.add.at(tokens, target, _mixed(where * np.uint64(0x9E3779B97F4A7C15) + argument.astype(np.uint64)))
+    tokens = _mix_bits(kinds)
+    np.add.at(tokens, target, _mix_bits(where * np.uint64(0x9E3779B97F4A7C15) + argument.astype(np.uint64)))
     chosen: np.ndarray = tokens[sequence]
     return chosen
 
 
-def _mixed(numbers: np.ndarray) -> np.ndarray:
-    """The numbers with all bits mixed, so that sums of them tell sets apart (the finaliser of splitmix64)."""
+def _mix_bits(numbers: np.ndarray) -> np.ndarray:
+    """Mix all bits, so that sums distinguish sets (the finaliser of splitmix64)."""
     numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -236,7 +235,8 @@ def _mixed(numbers: np.ndarray) -> np.ndarray:
 
 
 def _runs(tokens: np.ndarray, period: int) -> Iterator[tuple[int, int]]:
-    """(start, length) of each stretch of at least `period` tokens that equal those `period` further on; no overlaps."""
+    """Yield (start, length) of each stretch of at least `period` tokens that equal the tokens `period` later, without
+    overlaps."""
     same = np.concatenate(([False], tokens[:-period] == tokens[period:], [False]))
     starts, ends = np.flatnonzero(same[1:] & ~same[:-1]), np.flatnonzero(~same[1:] & same[:-1])
     free = 0
@@ -249,7 +249,7 @@ def _runs(tokens: np.ndarray, period: int) -> Iterator[tuple[int, int]]:
 
 # --------------------------------------------------------------------------------------------------------------- chains
 def _chains(nodes: Nodes, edges: Edges, limit: int) -> list[Group]:
-    """Straight chains of operations with their own parameters, the longest first, as many as need be."""
+    """Group straight chains of operations with their own parameters, the longest first, until within the limit."""
     inputs = inputs_of(nodes, edges)
     uses = Counter(edge.source for edge in edges)
     own = [False] * len(nodes)  # a parameter, or its transpose, used once
@@ -257,7 +257,7 @@ def _chains(nodes: Nodes, edges: Edges, limit: int) -> list[Group]:
         single = inputs[i][0] if len(inputs[i]) == 1 else None
         transposed = single is not None and nodes[single].kind == "leaf" and own[single]
         own[i] = uses[i] == 1 and (node.kind == "leaf" or transposed)
-    chain_of: dict[int, list[list[int]]] = {}  # by its last; a link: parameters, operation
+    chain_of: dict[int, list[list[int]]] = {}  # by its last node; a link is an operation with its parameters
     for i, node in enumerate(nodes):
         if node.kind in ("leaf", "output") or own[i]:
             continue
@@ -278,16 +278,16 @@ def _chains(nodes: Nodes, edges: Edges, limit: int) -> list[Group]:
             break
         pieces = max(1, min(PIECES, len(chain) // 3, length - needed))
         cuts = [len(chain) * piece // pieces for piece in range(pieces + 1)]
-        groups += [folded(nodes, uses_by, [member for link in chain[a:b] for member in link]) for a, b in pairwise(cuts)]
+        groups += [group_of(nodes, uses_by, [member for link in chain[a:b] for member in link]) for a, b in pairwise(cuts)]
         needed -= length - pieces
     return groups
 
 
 # ------------------------------------------------------------------------------------------------------------- segments
 def _parts(nodes: Nodes, edges: Edges, limit: int) -> list[Group]:
-    """Intervals that belong to one part of a model by their parameters' names, as small parts as there is room for."""
+    """Group intervals that belong to one part of a model by their parameters' names. Parts are as small as the limit allows."""
     inner = _inner(nodes)
-    paths: list[list[str]] = []  # an operation's is its parameters'
+    paths: list[list[str]] = []  # an operation has its parameters' path
     path: list[str] = []
     for node in nodes[:inner]:
         names = names_in(node)
@@ -302,10 +302,10 @@ def _parts(nodes: Nodes, edges: Edges, limit: int) -> list[Group]:
 
 
 def _shares(nodes: Nodes, edges: Edges, limit: int) -> list[Group]:
-    """About equal intervals, cut where the fewest tensors pass; the fewer, the more of these there are."""
+    """Group intervals of about equal length, cut where fewest tensors cross; the denser the edges, the fewer intervals."""
     inner = _inner(nodes)
     arrays = _arrays(nodes, edges)
-    passing = np.zeros(len(nodes) + 1, dtype=np.int64)  # how many pass a cut before each node
+    passing = np.zeros(len(nodes) + 1, dtype=np.int64)  # tensors that cross a cut before each node
     np.add.at(passing, np.arange(len(nodes)) + 1, 1)
     np.add.at(passing, arrays.last_use + 1, -1)
     passing = np.cumsum(passing)
@@ -324,18 +324,18 @@ def _shares(nodes: Nodes, edges: Edges, limit: int) -> list[Group]:
 
 
 def _inner(nodes: Nodes) -> int:
-    """How many nodes there are before the outputs."""
+    """Return the number of nodes before the outputs."""
     return next((i for i, node in enumerate(nodes) if node.kind == "output"), len(nodes))
 
 
 def _intervals(nodes: Nodes, edges: Edges, starts: Sequence[int]) -> list[Group]:
     uses = uses_of(nodes, edges)
     intervals = [range(start, end) for start, end in pairwise([*starts, _inner(nodes)])]
-    return [folded(nodes, uses, interval) for interval in intervals if len(interval) > 1]
+    return [group_of(nodes, uses, interval) for interval in intervals if len(interval) > 1]
 
 
 def _density(starts: Sequence[int], arrays: _Arrays) -> float:
-    """How many edges there are for each interval, when the nodes from each of `starts` to the next become one."""
+    """Return the number of edges per interval when the nodes from each of `starts` to the next become one."""
     source, target = (np.searchsorted(starts, column, side="right") for column in (arrays.source, arrays.target))
     pairs = np.unique(np.stack((source, target)), axis=1)
     return float((pairs[0] != pairs[1]).sum()) / len(starts)

@@ -1,4 +1,4 @@
-"""`graph`: of a tensor the operations that made it, of a model what it does with an input."""
+"""`graph`: draw the operations that made a tensor, or a run of a model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def graph(
     time: bool = False,
     **kwargs: Any,
 ) -> Graph:
-    """Draw the operations that made a tensor, or what a model does with an input.
+    """Draw the operations that made a tensor, or those of a model for an input.
 
     ``graph(loss)`` reads the graph that was recorded for `backward`. ``graph(model, x)`` runs the model and draws the run: the
     input on top, every module and function with shape and dtype, parameters, and each part's share of the floating-point
@@ -37,48 +37,48 @@ def graph(
     Parameters
     ----------
     out : Tensor, sequence of Tensor, module or function
-        A tensor that was computed, of gradlab or of PyTorch. It is read, never changed; a graph that backward has freed will do.
-        Or a model, or a function of tensors, which is called with `args` and `kwargs`. After a model has run, its buffers and
-        the random generators are put back; a function may change what it likes.
+        A computed tensor of gradlab or PyTorch. It is read, never changed; a graph that backward has freed works, too.
+        Or a model, or a function of tensors; it is called with `args` and `kwargs`. After a model has run, its buffers and the
+        random generators are restored. What a function changes is not restored.
     *args : Tensor, list, dict, dataclass or anything else
-        What the model is called with. Of a tensor: `names`.
+        Arguments of the model. For a tensor: `names`.
     names : mapping of str to Tensor, optional
-        What to call tensors, intermediate ones too. By default the names that the caller's variables have.
+        Names for tensors, intermediate ones included. By default, the names of the caller's variables.
     limit : int, optional
-        The most nodes in a picture of the operations, at least 8. A larger graph is folded: by modules, functions and lines where
-        these were recorded, then repeated segments, then straight chains, then what belongs to one part of a model by its
-        parameters' names. The text form is whole. By default 25 where they were recorded, and fewer if the picture would be
-        higher than 900 pixels; else 150.
+        Maximum number of nodes in a picture of the operations, at least 8. A larger graph is folded: by modules, functions and
+        lines if they were recorded, then repeated segments, then straight chains, then parts of a model by their parameters'
+        names. The text form is complete. By default 25 if they were recorded, and fewer if the picture would be higher than 900
+        pixels; else 150.
     most : int, default 50 000
-        The most nodes that are read, a million taking about half a minute and a gigabyte. Of a larger graph there are those
-        nearest to the outputs, and picture and text say so.
+        Maximum number of nodes that are read. A million take about half a minute and a gigabyte. If the graph is larger, the
+        nodes nearest to the outputs are read, and picture and text say so.
     level : str, optional
         "operations", "code" (the rows are the user's own lines) or "modules" (the rows are the modules of a model). By default
-        the operations if there are up to 25 or `limit` is given, else the modules or the code, if they were recorded.
+        the operations if there are up to 25 or `limit` is given, else the modules or the code if they were recorded.
     unfold : sequence of str, optional
-        Names of leaves that are to be seen by themselves, whatever is folded around them.
+        Names of leaves that stay visible, whatever is folded around them.
     values : bool, default False
-        Of a model: whether to show the values of what each function makes.
+        For a model: whether to show the values that each function returns.
     time : bool, default False
-        Of a model: whether to measure the time in each function. It is that of this one run.
+        For a model: whether to measure the time in each function, in this one run.
     **kwargs : Tensor or anything else
-        What else the model is called with. For an argument that is called as one of the above is, pass a function:
+        Keyword arguments of the model. If one has the name of an argument above, pass a function:
         ``graph(lambda: model(x, limit=3))``.
 
     Returns
     -------
     Graph
-        Shown as a picture in a notebook. Of a model it is a `ForwardGraph`, which has a `table()` too. If the model raises, the
-        graph goes as far as it came: its `error` says why.
+        Shown as a picture in a notebook. For a model it is a `ForwardGraph`, which also has a `table()`. If the model raises, the
+        graph ends there, and its `error` says why.
 
     Raises
     ------
     TypeError
-        If `out` is not a tensor, a sequence of tensors of one library, or a model; or if the model takes other arguments.
+        If `out` is not a tensor, a sequence of tensors of one library, or a model; or if the arguments do not fit the model.
     RuntimeError
-        If a tensor does not require grad: there is no graph behind it.
+        If a tensor does not require grad, since no graph was recorded for it.
     ValueError
-        If `out` is empty, `limit` is too small, `level` is unknown, or `unfold` has a name that no leaf has.
+        If `out` is empty, `limit` is too small, `level` is unknown, or `unfold` contains a name that no leaf has.
 
     Examples
     --------

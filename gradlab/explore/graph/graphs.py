@@ -1,9 +1,9 @@
-"""`Graph`: the recorded operations behind a tensor, as a picture, a text, or Graphviz's language.
+"""`Graph`: the recorded operations behind a tensor, as a picture, a text, or in Graphviz's language.
 
-The graph is read once, as a trace. It is drawn at one of three levels: its operations (`painting`), folded where there are more
-than anyone reads (`folding`) and laid out in layers (`layout`); or as rows in the order of the program with the graph as rails
-beside them (`rows`, `rails`): the lines of the user's own code, or the modules of a model. The text form (`listing`) stays whole.
-A `Graph` holds plain data, so it can be kept without keeping tensors.
+The graph is read once, as a trace. It is drawn at one of three levels. At the level of operations (`painting`) it is folded if it
+is too large to read (`folding`) and laid out in layers (`layout`). At the other two, the user's own lines of code or the modules
+of a model are rows in program order, with the graph as rails beside them (`rows`, `rails`). The text form (`listing`) is
+complete. A `Graph` holds plain data, so keeping it keeps no tensors alive.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from gradlab.explore.drawing import MAX_BYTES, Drawing, Pictured
 from gradlab.explore.graph import listing
-from gradlab.explore.graph.contributions import swept
+from gradlab.explore.graph.contributions import measure_flow
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.painting import paint
 from gradlab.explore.graph.rails import paint_rows
@@ -31,22 +31,22 @@ from gradlab.explore.markup import count, shape_text
 from gradlab.explore.saved_page import saved_page
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 from gradlab.explore.trace.reading import spine_first
-from gradlab.explore.views import opened
+from gradlab.explore.views import open_view
 
 if TYPE_CHECKING:
     from gradlab.explore.graph.paths import Paths
 
 LEVELS = ("operations", "code", "modules")
-GLANCE = 25  # nodes that are read at a glance
-LIMIT = 150  # nodes in a picture of a graph of which nothing was recorded that could fold it by name
+GLANCE = 25  # nodes that can be read at a glance
+LIMIT = 150  # nodes in a picture of a graph without records that could fold it by name
 TALLEST = 900  # pixels
 LEAST_LIMIT = 8
-MOST_NODES = 50_000  # that are read, unless more are asked for: about a second
+MOST_NODES = 50_000  # nodes that are read by default: takes about a second
 MOST_CELL = 295_000  # characters of a picture in a notebook, in all formats
-LEAST_TEXT = 20_000  # of them for the text form, if need be the folded one
+LEAST_TEXT = 20_000  # of these, for the text form, which is folded if necessary
 SHORTEST_LINE = 8
 MOST_ALT = 2_000
-IMAGE = "img{max-width:100%;height:auto}"  # the style of a picture on a page of its own
+IMAGE = "img{max-width:100%;height:auto}"  # style of a picture on its own page
 
 
 class Graph(Pictured):
@@ -55,19 +55,19 @@ class Graph(Pictured):
     Attributes
     ----------
     trace : Trace
-        All that is known of them.
+        The complete record.
     nodes : tuple of GraphNode
-        Leaves, operations and outputs, each after what it is computed from.
+        Leaves, operations and outputs, each after its inputs.
     edges : tuple of GraphEdge
-        Which node hands a tensor to which, by index into `nodes`.
+        Source and target as indices into `nodes`.
     limit : int or None
-        The most nodes in the picture of the operations; None for as many as are read at a glance.
+        Maximum number of nodes in the picture of the operations; None for as many as can be read at a glance.
     level : str
         What the picture shows: "operations", "code" or "modules".
     unfold : tuple of str
-        The leaves that are seen by themselves.
+        Leaves that stay visible.
     cut : bool
-        Whether there is more of the graph, further away from the outputs, that was not read.
+        Whether nodes further away from the outputs were not read.
     """
 
     _tallest = TALLEST
@@ -93,11 +93,13 @@ class Graph(Pictured):
         known = {name for i in self._unfolded for name in self.nodes[i].name.split(", ")}
         if unknown := [name for name in unfold if name not in known]:
             leaves = [node.name for node in self.nodes if node.kind == "leaf" and node.name]
-            raise ValueError(f"graph(unfold={list(unfold)}): no leaf is called {unknown[0]!r}; there are {listing.named(leaves)}")
+            raise ValueError(
+                f"graph(unfold={list(unfold)}): no leaf is called {unknown[0]!r}; there are {listing.join_names(leaves)}"
+            )
         self.level = level or self._level()
 
     def _level(self) -> str:
-        """By what was run."""
+        """Choose the level by the records."""
         if len(self.nodes) <= GLANCE or self.limit is not None or self.unfold:
             return "operations"
         if any(node.layer for node in self.nodes):
@@ -105,12 +107,12 @@ class Graph(Pictured):
         return "code" if len(code_rows(self.trace)) > 2 else "operations"
 
     def widget(self, **options: Any) -> Any:
-        """A live view of the graph in a notebook: to walk through, unfold, search, with all that is known of each node.
+        """Make a live view of the graph for a notebook: walk through it, unfold and search it, and see all data of each node.
 
-        Values and gradients are those of the sweep that the graph was recorded with (`report.graph()`), else of one sweep of
-        its own, from ones; it writes no `.grad` and keeps the graph, and hooks on the tensors run as in any sweep. The view
-        holds the graph until its `close()`, and says how much memory that is; where the tensors are gone, it shows what was
-        recorded.
+        Values and gradients are those of the sweep that the graph was recorded with (`report.graph()`), or else of one private
+        sweep from ones. That sweep writes no `.grad` and keeps the graph; hooks on the tensors run as in any sweep. The view
+        holds the graph until its `close()`, and says how much memory that takes. If the tensors no longer exist, it shows the
+        recorded numbers.
 
         Returns
         -------
@@ -119,26 +121,26 @@ class Graph(Pictured):
         Raises
         ------
         ImportError
-            Without anywidget, which `pip install "gradlab[notebook]"` brings.
+            If anywidget is not installed (`pip install "gradlab[notebook]"`).
         """
         outputs = [tensor for ref in self._outputs if (tensor := ref()) is not None]
         names = {name: tensor for name, ref in self._names.items() if (tensor := ref()) is not None}
         space = {**sys._getframe(1).f_globals, **sys._getframe(1).f_locals}
-        return opened(
+        return open_view(
             "graph", self, outputs=outputs if len(outputs) == len(self._outputs) else [], names=names, space=space, **options
         )
 
     @property
     def _rest(self) -> str:
-        """What is said of nodes that were not read."""
+        """Sentence on nodes that were not read."""
         return f"The graph has more: these are the {len(self.nodes):,} nodes nearest to the output. graph(…, most=…) reads on."
 
     @property
-    def shown(self) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
-        """The nodes and edges of the picture of the operations: all, or as folded."""
+    def visible_graph(self) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
+        """Nodes and edges of the picture of the operations, folded if necessary."""
         return self._operations[0]
 
-    def _folded(self, limit: int) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
+    def _fold_to(self, limit: int) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
         if len(self.nodes) <= (self.limit or 0):
             return self.nodes, self.edges
         numbered = [replace(node, members=(i,)) for i, node in enumerate(self.nodes)]
@@ -148,37 +150,37 @@ class Graph(Pictured):
         return (self.nodes, self.edges) if len(nodes) == len(self.nodes) else (tuple(nodes), tuple(edges))
 
     @cached_property
-    def _recorded(self) -> bool:
+    def _has_records(self) -> bool:
         return any(node.layer or node.place for node in self.nodes)
 
     def text(self) -> str:
-        """The whole graph as an indented text, from the outputs back to the leaves."""
+        """Return the complete graph as an indented text, from the outputs back to the leaves."""
         return listing.listing(self.nodes, self.edges) + (f"\n\n{self._rest}" if self.cut else "")
 
     def dot(self) -> str:
-        """The whole graph in Graphviz's DOT language."""
+        """Return the complete graph in Graphviz's DOT language."""
         return listing.dot(self.nodes, self.edges) + (f"// {self._rest}\n" if self.cut else "")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the graph to a file, in the format that its name ends in.
+        """Write the graph to a file. The suffix selects the format.
 
         Parameters
         ----------
         path : path-like
-            ".svg", ".png" or ".pdf" for the picture, ".html" for a page with the picture that follows the reader's light or dark
-            theme and asks no host for anything, ".dot" for Graphviz, ".txt" for the text.
+            ".svg", ".png" or ".pdf" for the picture; ".html" for a page with the picture that follows the reader's light or dark
+            theme and loads nothing; ".dot" for Graphviz; ".txt" for the text.
 
         Returns
         -------
         pathlib.Path
-            Where it was written.
+            The path that was written.
 
         Raises
         ------
         ValueError
-            If the name ends in something else.
+            If the suffix is not one of these.
         RuntimeError
-            If a PNG is asked for and resvg_py is not installed, or a PDF and typst is not.
+            If a PNG is requested and resvg_py is not installed, or a PDF and typst is not.
         """
         path = Path(path)
         match path.suffix.lower():
@@ -201,46 +203,47 @@ class Graph(Pictured):
         return saved_page(self._heading, self.drawing().image(), IMAGE)
 
     def paths(self, leaf: Any, gradient: Any = None) -> Paths:
-        """Through which paths a leaf's gradient comes: every edge's signed contribution to it.
+        """Return every edge's signed contribution to a leaf's gradient, and the paths it took.
 
         The contribution of an edge, along which the cotangent c arrives at the tensor s, is the part of the leaf's gradient g
-        that flowed along it: J_sᵀ c with J_s = ∂s/∂leaf. Of a leaf with one element it is that number, else its length along
-        g, ⟨J_sᵀ c, g⟩/‖g‖ = ⟨c, J_s g⟩/‖g‖, and over ‖g‖ its share. The contributions of the edges that leave the leaf add up to
-        the gradient, and their shares to 1. All are had from one backward sweep and one through it (`contributions`), up to 12
-        paths from a sweep each. `.grad`, random state and the graph are left as they are; hooks of yours run.
+        that flows along it: J_sᵀ c with J_s = ∂s/∂leaf. For a leaf with one element it is that number, else its length along g,
+        ⟨J_sᵀ c, g⟩/‖g‖ = ⟨c, J_s g⟩/‖g‖; divided by ‖g‖ it is the edge's share. The contributions of the edges that leave the
+        leaf add up to the gradient, and their shares to 1. It takes one backward sweep and one sweep through that sweep
+        (`contributions`), and one for each path if there are at most 12. `.grad`, random state and the graph do not change. Your
+        hooks run.
 
         Parameters
         ----------
         leaf : str or Tensor
-            The leaf, by its name in the graph.
+            The leaf, or its name in the graph.
         gradient : Tensor or array_like, optional
-            What the sweep starts with, of the output's shape; of several outputs a sequence. Ones by default.
+            Gradient of the output, of its shape; a sequence if there are several outputs. Ones by default.
 
         Returns
         -------
         Paths
-            Shown as words, a table and a picture.
+            Shown as text, a table and a picture.
 
         Raises
         ------
         ValueError
-            If no leaf of the graph has this name, or `gradient` has another shape than the output.
+            If no leaf of the graph has this name, or the shape of `gradient` is not the output's.
         TypeError
-            If `leaf` is neither a name nor a tensor.
+            If `leaf` is not a name or a tensor.
         RuntimeError
-            If the output is gone, or backward has freed what the graph had saved.
+            If the output no longer exists, or backward has freed the saved tensors.
         """
         from gradlab.explore.graph.paths import Paths, leaf_called
 
         outputs = [ref() for ref in self._outputs]
         if not outputs or any(out is None for out in outputs):
             raise RuntimeError(
-                "paths(…) sweeps the graph again, and the tensor that it belongs to is gone: keep it in a variable, as in "
+                "paths(…) sweeps the graph again, but its tensor no longer exists. Keep it in a variable, as in "
                 "loss = …; gl.graph(loss).paths('w')."
             )
         asked = f"paths({leaf!r:.60})"
         at = leaf_called(self.trace, self._name_of(leaf, outputs[0], asked), asked)
-        return Paths(self.trace, at, swept(self.trace, at, outputs, _starts(outputs, gradient)))
+        return Paths(self.trace, at, measure_flow(self.trace, at, outputs, _starts(outputs, gradient)))
 
     def _name_of(self, leaf: Any, out: Any, asked: str) -> str:
         if isinstance(leaf, str):
@@ -255,14 +258,14 @@ class Graph(Pictured):
         walked, _ = spine_first(own, [own.whole(own.node(ref())) for ref in self._outputs], most)
         at = next((i for i, one in enumerate(walked) if one is node), None) if node is not None else None
         if at is None or self.nodes[at].kind != "leaf":
-            raise ValueError(f"{asked}: this tensor is no leaf of the graph; by name, there are {self._leaves()}.")
+            raise ValueError(f"{asked}: this tensor is not a leaf of the graph. Its leaves are {self._leaves()}.")
         return self.nodes[at].label
 
     def _leaves(self) -> str:
-        return listing.named([node.label for node in self.nodes if node.kind == "leaf"]) or "none"
+        return listing.join_names([node.label for node in self.nodes if node.kind == "leaf"]) or "none"
 
     def drawing(self) -> Drawing:
-        """The picture, to be put together with others."""
+        """Return the picture, for combining it with others."""
         return self._drawing
 
     @cached_property
@@ -271,7 +274,7 @@ class Graph(Pictured):
         room = max(LEAST_TEXT, MOST_CELL - MAX_BYTES * 4 // 3 - len(drawing.html()))
         few = self.level == "operations" and len(self.nodes) * SHORTEST_LINE < room  # rows are the text of a picture of rows
         whole = self.text() if few else ""
-        text = whole if 0 < len(whole) <= room else listing.bounded(f"{folded}\n\n{note}".rstrip(), room)
+        text = whole if 0 < len(whole) <= room else listing.first_lines(f"{folded}\n\n{note}".rstrip(), room)
         return replace(drawing, text=text)
 
     @property
@@ -280,14 +283,14 @@ class Graph(Pictured):
 
     def _alt(self, folded: str, note: str) -> str:
         start = f"Graph of {self._heading}. {note}".rstrip()
-        return listing.bounded(f"{start}\n{folded.partition(chr(10))[2]}", MOST_ALT)
+        return listing.first_lines(f"{start}\n{folded.partition(chr(10))[2]}", MOST_ALT)
 
     @cached_property
     def _operations(self) -> tuple[tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]], Drawing, str, str]:
-        """The nodes and edges of the picture of the operations, it, its text, and the note above it."""
-        limit = self.limit or (GLANCE if self._recorded else LIMIT)
+        """Nodes and edges of the picture of the operations, the picture, its text, and the note above it."""
+        limit = self.limit or (GLANCE if self._has_records else LIMIT)
         while True:
-            nodes, edges = self._folded(limit)
+            nodes, edges = self._fold_to(limit)
             note = ""
             if len(nodes) < len(self.nodes):
                 size = count(len(self.nodes), "node")
@@ -296,13 +299,13 @@ class Graph(Pictured):
                 folded_to = f", folded to {len(nodes)}" if note else ""
                 note = f"The {len(self.nodes):,} nodes nearest to the output{folded_to}. graph(…, most=…) reads on."
             folded = listing.listing(nodes, edges)
-            drawing = self._painted(nodes, edges, note, self._alt(folded, note))
+            drawing = self._paint(nodes, edges, note, self._alt(folded, note))
             fits = drawing.height <= self._tallest or len(self.nodes) <= GLANCE
-            if fits or not self._recorded or self.limit is not None or self.unfold or limit <= LEAST_LIMIT:
+            if fits or not self._has_records or self.limit is not None or self.unfold or limit <= LEAST_LIMIT:
                 return (nodes, edges), drawing, folded, note
-            limit = max(LEAST_LIMIT, min(limit - 1, int(1.15 * len(nodes) * self._tallest / drawing.height)))  # carefully
+            limit = max(LEAST_LIMIT, min(limit - 1, int(1.15 * len(nodes) * self._tallest / drawing.height)))  # small steps
 
-    def _painted(self, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], note: str, alt: str) -> Drawing:
+    def _paint(self, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], note: str, alt: str) -> Drawing:
         leaves = self.trace.leaves if self.trace.sweep else ()
         none = frozenset(leaf.node for leaf in leaves if leaf.gradient is None and leaf.node is not None)
         return paint(nodes, edges, note=note, text="", alt=alt, none=none)
@@ -322,7 +325,7 @@ class Graph(Pictured):
 
 
 def _starts(outputs: Sequence[Any], gradient: Any) -> list[Any] | None:
-    """What a sweep starts with at each output; None for ones."""
+    """Return the gradients of the outputs at which a sweep starts; None for ones."""
     if gradient is None:
         return None
     gradients = [gradient] if len(outputs) == 1 else list(gradient)
@@ -335,8 +338,8 @@ def _starts(outputs: Sequence[Any], gradient: Any) -> list[Any] | None:
         array = np.asarray(one if library is None else library.array(one))
         if array.shape != tuple(out.shape):
             raise ValueError(
-                f"paths(gradient=…): a gradient of the output's shape {shape_text(tuple(out.shape))} is wanted, and one of shape "
-                f"{shape_text(array.shape)} was given."
+                f"paths(gradient=…): expected a gradient of the output's shape {shape_text(tuple(out.shape))}, got shape "
+                f"{shape_text(array.shape)}."
             )
         starts.append(own.tensor(array, like=out))
     return starts

@@ -1,23 +1,22 @@
-"""A layered drawing of a directed acyclic graph: boxes in rows, every edge downwards, few crossings, straight spines.
+"""A lay_out drawing of a directed acyclic graph: boxes in rows, every edge downwards, few crossings, straight spines.
 
 Autograd graphs are long and thin, so the classical steps (K. Sugiyama, S. Tagawa, M. Toda, "Methods for visual
-understanding of hierarchical system structures", IEEE Trans. SMC 11(2), 1981) do, each in its simplest form:
+understanding of hierarchical system structures", IEEE Trans. SMC 11(2), 1981) suffice, each in its simplest form:
 
-1. layers    by longest path; then a box with no more inputs than uses is lowered to just above its nearest use, and
-             so is what hangs on a long edge alone: a parameter, a whole weight-normalising branch
-2. lanes     an edge over several layers gets a place in each; all long edges from one box share their lane, for they
-             carry the same tensor
-3. order     first by depth-first search from the results along their arguments, so that left and right agree with
-             what was written; then barycentre sweeps, of which the one with the fewest crossings is kept
-4. x         sweeps of isotonic regression (pool adjacent violators): in each row the places that are nearest to where
-             the neighbours want the boxes, without overlap. A box wants to be below its deepest argument rather than
-             below a parameter, so the spine of a deep network stays straight, and a weak pull to the middle keeps it
-             from drifting. Last, each lane is given one x as far as its neighbours leave room, and a box without
-             arguments is put on its lane, or above its use
-5. y         row under row, with more space where an edge has far to go sideways. A box without arguments is at the lower
-             end of its row, near its use
+1. layers    By longest path. Then a box with no more inputs than uses moves down to just above its nearest use, and so does a
+             subgraph attached only by a long edge: a parameter, or a whole branch of weight normalisation.
+2. lanes     An edge over several layers gets a place in each. All long edges from one box carry the same tensor, so they share
+             a lane.
+3. order     Depth-first search from the results along their arguments, so that left and right agree with the source. Then
+             barycentre sweeps; the order with the fewest crossings is kept.
+4. x         Sweeps of isotonic regression (pool adjacent violators): each row gets the positions nearest to those its
+             neighbours ask for, without overlap. A box is pulled towards its deepest argument more than towards a parameter, so
+             the spine of a deep network stays straight. A weak pull to the middle prevents drift. Finally, each lane gets one x
+             where there is room, and a box without arguments moves to its lane or above its use.
+5. y         Row by row, with more space where an edge has far to go sideways. A box without arguments is at the lower end of
+             its row, near its use.
 
-No step recurses; each is linear in the number of boxes and lane places but for logarithms.
+No step recurses. Each is linear in the number of boxes and lane places, up to logarithms.
 """
 
 from __future__ import annotations
@@ -30,37 +29,36 @@ from math import inf
 
 Point = tuple[float, float]
 
-GAP_X, GAP_Y = 18.0, 20.0  # least space between neighbours in a row, and between rows
-STEEPEST = 0.09  # further space between rows per pixel that an edge goes sideways
+GAP_X, GAP_Y = 18.0, 20.0  # minimum space between neighbours in a row, and between rows
+STEEPEST = 0.09  # extra space between rows per pixel that an edge goes sideways
 MOST_GAP_Y = 64.0
-LANE = 10.0  # the width of a lane
-SWEEPS = 12  # ordering sweeps, down and up in turn
-SETTLED = 4  # sweeps without fewer crossings after which ordering ends
-PLACEMENTS = 10  # placing sweeps
-MIDDLE = 0.02  # how much the middle pulls; an edge from a parameter: 1
-STRAIGHT, DEEP = 512.0, 7  # the pull within a lane; from which depth on a box pulls as much
-NEARLY = 8.0  # pixels aside that are put straight
-LOWERED = 400  # boxes in a branch that is lowered as a whole
+LANE = 10.0  # width of a lane
+SWEEPS = 12  # ordering sweeps, alternately down and up
+SETTLED = 4  # sweeps without improvement after which ordering stops
+PLACEMENTS = 10  # placement sweeps
+MIDDLE = 0.02  # pull of the middle; an edge from a parameter pulls with 1
+STRAIGHT, DEEP = 512.0, 7  # the pull within a lane; the depth from which on pulls are equal
+NEARLY = 8.0  # boxes off by less are straightened (pixels)
+LOWERED = 400  # maximum size of a branch that moves down as a whole
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything is.
+    """Positions of boxes and edges.
 
     Attributes
     ----------
     boxes : list of (x, y)
-        The middle of each box's upper side.
+        Middle of each box's upper side.
     routes : list of list of (x, y)
-        For each edge the points it passes: the middle of the lower side of its source, then the upper and the lower end
-        of its lane in each row between, then the middle of the upper side of its target. Edges from one source share
-        points.
+        Points of each edge: the middle of the lower side of its source, then the upper and the lower end of its lane in each row
+        between, then the middle of the upper side of its target. Edges from one source share points.
     layers : list of int
-        The row of each box.
+        Row of each box.
     crossings : int
-        How many pairs of edges cross.
+        Number of pairs of edges that cross.
     width, height : float
-        The size of the whole; its upper left corner is (0, 0).
+        Size of the drawing. Its upper left corner is (0, 0).
     """
 
     boxes: list[Point]
@@ -71,7 +69,7 @@ class Layout:
     height: float
 
 
-def layered(
+def lay_out(
     sizes: Sequence[tuple[float, float]],
     edges: Sequence[tuple[int, int]],
     beside: Sequence[tuple[float, float]] | None = None,
@@ -83,9 +81,9 @@ def layered(
     sizes : sequence of (width, height)
         One for each box.
     edges : sequence of (source, target)
-        Indices into `sizes`; for each target in the order of its arguments. An edge may be there more than once.
+        Indices into `sizes`, for each target in the order of its arguments. Edges may repeat.
     beside : sequence of (left, right), optional
-        For each box how much room to keep free at its sides, for what is written there.
+        Space to keep free at the sides of each box, for text.
 
     Raises
     ------
@@ -94,16 +92,21 @@ def layered(
     """
     if not sizes:
         return Layout([], [], [], 0, 0.0, 0.0)
+    # steps 1 and 2, and the first order
     rows = _Rows(sizes, edges, beside or [(0.0, 0.0)] * len(sizes))
     rows.order()
+    # step 4: the leftmost side is at 0
     x = rows.place()
     left = min(x[item] - rows.left[item] for item in range(len(x)))
     x = [position - left for position in x]
+    # step 5
     tops, bottoms = _row_ends(rows, sizes, x)
+    # a box without arguments is at the lower end of its row
     boxes = [
         (x[box], tops[layer] if rows.above[box] else bottoms[layer] - height)
         for box, (layer, (_, height)) in enumerate(zip(rows.layer, sizes, strict=False))
     ]
+    # routes: from a source along its lane to the target
     routes = []
     for edge, lane in enumerate(rows.lanes):
         source, target = edges[edge]
@@ -117,15 +120,18 @@ def layered(
 
 # --------------------------------------------------------------------------------------------------------------- layers
 def assign_layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """The layer of each box: every edge goes to a higher number, by 1 where it can."""
+    """Assign a layer to each box: every edge goes to a higher number, by 1 where possible."""
     sources, targets = _neighbours(count, edges)
     topological = _topological(sources, targets)
     layer = [0] * count
+    # longest path from a box without inputs
     for box in topological:
         layer[box] = max((layer[source] + 1 for source in sources[box]), default=0)
+    # move boxes down to their nearest use if that does not lengthen edges in total
     for box in reversed(topological):
-        if 0 < len(targets[box]) >= len(sources[box]):  # for each longer edge a shorter one
+        if 0 < len(targets[box]) >= len(sources[box]):  # shortens at least as many edges as it lengthens
             layer[box] = min(layer[target] for target in targets[box]) - 1
+    # move whole subgraphs down to shorten the edges that are still long
     for box in topological:
         for source in sources[box]:
             if layer[box] - layer[source] > 1:
@@ -135,9 +141,9 @@ def assign_layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _lower(box: int, layer: list[int], sources: list[list[int]], targets: list[list[int]]) -> None:
-    """Lower a box with all that it is computed from, until one of the edges that leave this set has length 1.
+    """Move a box down, with everything it depends on, until one of the edges that leave this set has length 1.
 
-    No edge enters the set, so every such move makes edges shorter and none longer.
+    No edge enters the set, so this makes edges shorter and none longer.
     """
     moved, waiting = {box}, [box]
     while waiting:
@@ -154,7 +160,7 @@ def _lower(box: int, layer: list[int], sources: list[list[int]], targets: list[l
 
 
 def _neighbours(count: int, edges: Sequence[tuple[int, int]]) -> tuple[list[list[int]], list[list[int]]]:
-    """The sources and the targets of each box, each once, in the order of the edges."""
+    """Return the distinct sources and targets of each box, in the order of the edges."""
     sources: list[list[int]] = [[] for _ in range(count)]
     targets: list[list[int]] = [[] for _ in range(count)]
     for source, target in dict.fromkeys(edges):
@@ -178,7 +184,7 @@ def _topological(sources: list[list[int]], targets: list[list[int]]) -> list[int
 
 # --------------------------------------------------------------------------------------------------- order and position
 class _Rows:
-    """The boxes and lane places in rows. An item is a box (below `count`) or a lane place (from `count` on)."""
+    """Boxes and lane places in rows. An item is a box (below `count`) or a lane place (from `count` on)."""
 
     def __init__(
         self,
@@ -188,12 +194,13 @@ class _Rows:
     ) -> None:
         self.count = len(sizes)
         self.layer = assign_layers(self.count, edges)
-        self.left = [width / 2 + room for (width, _), (room, _) in zip(sizes, beside, strict=True)]  # of an item's middle
+        # distances from an item's middle to its sides
+        self.left = [width / 2 + room for (width, _), (room, _) in zip(sizes, beside, strict=True)]
         self.right = [width / 2 + room for (width, _), (_, room) in zip(sizes, beside, strict=True)]
         self.above: list[list[int]] = [[] for _ in sizes]  # in the row above, in argument order
         self.below: list[list[int]] = [[] for _ in sizes]
-        self.lanes: list[list[int]] = []  # of each edge, from its source to its target
-        self.depth = [0] * self.count  # how many operations lie behind an item
+        self.lanes: list[list[int]] = []  # places of each edge's lane, from source to target
+        self.depth = [0] * self.count  # number of operations behind an item
         self._lay_lanes(edges)
         self.rows: list[list[int]] = [[] for _ in range(max(self.layer) + 1)]
         for item in sorted(range(len(self.layer)), key=self.layer.__getitem__):
@@ -228,7 +235,7 @@ class _Rows:
         self.above[lower].append(upper)
 
     def _depth_first(self) -> list[int]:
-        """All items, results first, each before its arguments and these from left to right."""
+        """Return all items: results first, each before its arguments, arguments from left to right."""
         ordered, seen = [], [False] * len(self.layer)
         for end in range(len(self.layer)):
             waiting = [] if self.below[end] else [end]
@@ -241,7 +248,8 @@ class _Rows:
         return ordered
 
     def crossings(self) -> int:
-        """How many pairs of edges between neighbouring rows cross."""
+        """Count the pairs of edges between neighbouring rows that cross."""
+        # Count inversions: edges in the order of their upper ends, against the sorted lower ends of those before them.
         total = 0
         for upper, lower in pairwise(self.rows):
             position = {item: i for i, item in enumerate(lower)}
@@ -254,7 +262,8 @@ class _Rows:
         return total
 
     def order(self) -> None:
-        """Order each row so that few edges cross: from the order of the search, downwards first and upwards first."""
+        """Order each row so that few edges cross: barycentre sweeps from the search order, starting downwards and starting
+        upwards."""
         start = best = [list(row) for row in self.rows]
         fewest = self.crossings()
         for first in (0, 1):
@@ -265,7 +274,7 @@ class _Rows:
                 down = sweep % 2 == 0
                 for row in range(1, len(self.rows)) if down else range(len(self.rows) - 2, -1, -1):
                     if idle:
-                        self.rows[row].reverse()  # equal barycentres, so the other way round
+                        self.rows[row].reverse()  # break ties the other way round
                     self._by_barycentre(row, self.above if down else self.below)
                 self._swap_neighbours()
                 crossings, idle = self.crossings(), idle + 1
@@ -283,7 +292,7 @@ class _Rows:
         self.rows[row].sort(key=key.__getitem__)
 
     def _swap_neighbours(self) -> None:
-        """Swap two neighbours in a row wherever that takes crossings away, until it takes no more away."""
+        """Swap two neighbours in a row wherever this removes crossings, until no swap does."""
         for _ in range(SETTLED):
             improved = False
             for number, row in enumerate(self.rows):
@@ -305,7 +314,8 @@ class _Rows:
 
     # --------------------------------------------------------------------------------------------------------- position
     def place(self) -> list[float]:
-        """The x of the middle of each item."""
+        """Compute the x of the middle of each item."""
+        # each row packed and centred
         x = [0.0] * len(self.layer)
         for row in self.rows:
             at = 0.0
@@ -314,18 +324,20 @@ class _Rows:
                 at += self.left[item] + self.right[item] + GAP_X
             for item in row:
                 x[item] -= (at - GAP_X) / 2
+        # down and up in turn, pulled from one side; in the last two sweeps from both
         for sweep in range(PLACEMENTS):
             down = sweep % 2 == 0
             sides = (self.above, self.below) if sweep >= PLACEMENTS - 2 else (self.above,) if down else (self.below,)
             for row in self.rows if down else reversed(self.rows):
                 self._place_row(row, sides, x)
+        # local corrections
         self._straighten_lanes(x)
         self._straighten_spines(x)
         self._move_to_edges(x)
         return x
 
     def _straighten_spines(self, x: list[float]) -> None:
-        """Put a box right below its only source where it is nearly there and nothing stands in the way."""
+        """Put a box right below its only source if it is nearly there and there is room."""
         for row in self.rows:
             around = zip(row, [None, *row[:-1]], [*row[1:], None], strict=True)
             for item, left, right in around:
@@ -336,7 +348,7 @@ class _Rows:
                         x[item] = wanted
 
     def _move_to_edges(self, x: list[float]) -> None:
-        """Move each box without a source to its lane, or to the middle of its uses, as far as there is room."""
+        """Move each box without a source to its lane or to the middle of its uses, as far as there is room."""
         for row in self.rows:
             around = zip(row, [None, *row[:-1]], [*row[1:], None], strict=True)
             for item, left, right in around:
@@ -346,15 +358,17 @@ class _Rows:
                     x[item] = min(max(sum(x[end] for end in ends) / len(ends), low), high)
 
     def _straighten_lanes(self, x: list[float]) -> None:
-        """Give each lane as few bends as its neighbours leave room for: one x as far down as there is one."""
+        """Straighten each lane as far as its neighbours leave room: keep one x down as many rows as possible."""
         beside: dict[int, tuple[int | None, int | None]] = {}
         for row in self.rows:
             around = zip(row, [None, *row[:-1]], [*row[1:], None], strict=True)
             beside |= {item: (left, right) for item, left, right in around if item >= self.count}
+        # edges from one source share their lane, so the longest one contains the others
         longest: dict[int, list[int]] = {}
         for lane in self.lanes:
             if lane and len(lane) > len(longest.get(lane[0], ())):
                 longest[lane[0]] = lane
+        # greedily: the longest stretch whose free intervals intersect gets one x
         for lane in longest.values():
             rooms = [self._room(place, *beside[place], x) for place in lane]
             start = 0
@@ -369,13 +383,14 @@ class _Rows:
                 start = end
 
     def _room(self, item: int, left: int | None, right: int | None, x: Sequence[float]) -> tuple[float, float]:
-        """Between which x an item may be moved."""
+        """Return the interval of x within which an item can move."""
         return (
             -inf if left is None else x[left] + self.right[left] + self.left[item] + GAP_X,
             inf if right is None else x[right] - self.left[right] - self.right[item] - GAP_X,
         )
 
     def _place_row(self, row: list[int], sides: Sequence[list[list[int]]], x: list[float]) -> None:
+        # Each item asks for the weighted mean of its neighbours' x.
         wanted, weights = [], []
         for item in row:
             total = weight = 0.0
@@ -384,31 +399,32 @@ class _Rows:
                     pull = self._pull(item, end)
                     total += pull * x[end]
                     weight += pull
-            if not weight:  # nothing on this side: stay, unless pushed
+            if not weight:  # no neighbours on this side: stay, unless pushed
                 total, weight = MIDDLE * x[item], MIDDLE
             weight += MIDDLE  # the middle is at 0
             wanted.append(total / weight)
             weights.append(weight)
+        # Isotonic regression keeps the order and the gaps.
         gaps = [self.right[a] + self.left[b] + GAP_X for a, b in pairwise(row)]
         for item, position in zip(row, isotonic(wanted, weights, gaps), strict=True):
             x[item] = position
 
     def _pull(self, a: int, b: int) -> float:
-        """How much two linked items want to be one below the other: lanes most, parameters least."""
+        """Return how strongly two linked items are pulled into line: lanes most, parameters least."""
         if a >= self.count and b >= self.count:
             return STRAIGHT
         return float(1 + min(self.depth[a if self.layer[a] < self.layer[b] else b], DEEP)) ** 3
 
 
 def isotonic(wanted: Sequence[float], weights: Sequence[float], gaps: Sequence[float]) -> list[float]:
-    """The positions p that minimise sum(weights * (p - wanted)**2) subject to p[i + 1] - p[i] >= gaps[i].
+    """Return the positions p that minimise sum(weights * (p - wanted)**2) subject to p[i + 1] - p[i] >= gaps[i].
 
-    Pool adjacent violators: after subtracting the gaps it is isotonic regression.
+    Subtracting the gaps leaves an isotonic regression, solved by pooling adjacent violators.
     """
     offsets = [0.0]
     for gap in gaps:
         offsets.append(offsets[-1] + gap)
-    pools: list[tuple[float, float, int]] = []  # mean, weight, how many
+    pools: list[tuple[float, float, int]] = []  # mean, weight, size
     for position, weight, offset in zip(wanted, weights, offsets, strict=True):
         mean, many = position - offset, 1
         while pools and pools[-1][0] > mean:
@@ -421,13 +437,13 @@ def isotonic(wanted: Sequence[float], weights: Sequence[float], gaps: Sequence[f
 
 
 def _inversions(left: Sequence[int], right: Sequence[int]) -> int:
-    """How many edges cross between an item and its right neighbour, given where their edges end."""
+    """Count the crossings of the edges of an item and its right neighbour, given where they end."""
     return sum(a > b for a in left for b in right)
 
 
 # ------------------------------------------------------------------------------------------------------------------- y
 def _row_ends(rows: _Rows, sizes: Sequence[tuple[float, float]], x: Sequence[float]) -> tuple[list[float], list[float]]:
-    """The y of the upper and of the lower side of each row."""
+    """Return the y of the upper and the lower side of each row."""
     tops, bottoms, y = [], [], 0.0
     for row in rows.rows:
         height = max((sizes[item][1] for item in row if item < rows.count), default=0.0)

@@ -1,10 +1,10 @@
 """The graph of operations as a `Drawing`: leaves are blue pills, operations boxes, outputs dark pills, edges the tensors between.
 
-An operation leads with what the user wrote, its node's name small below. The tensor that it makes hangs below its box as a
-port (`ports`), where it leaves: with the user's name for it, its value and its gradient, and with its shape where the numbers
-do not tell it; without numbers where that is not the shape of one of the arguments. So every shape along a path can be told
-without a label on each line. Beside the box stand its line in the cell, its constants and its data inputs (`chips`); where
-several gradients meet, each edge says its share in their sum.
+An operation's label is the user's code, with the name of its node in small letters below. The tensor that it makes is shown as a
+port (`ports`) below its box, where the edges leave: the user's name for it, its value and its gradient, and its shape if the
+numbers do not show it. Without numbers, the shape is shown if it differs from the arguments' shapes. So every shape along a path
+is known without a label on each line. Its line in the cell, its constants and its data inputs (`chips`) are beside the box. Where
+several gradients meet, each edge shows its share in their sum.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from gradlab.explore.drawing import (
 )
 from gradlab.explore.graph import ports, torn_edges
 from gradlab.explore.graph.chips import Chips, chips_of, operand_text
-from gradlab.explore.graph.layout import Layout, Point, layered
-from gradlab.explore.graph.ports import PortLabel, Scale, port_of, said, scale_of
-from gradlab.explore.labels import shortened
+from gradlab.explore.graph.layout import Layout, Point, lay_out
+from gradlab.explore.graph.ports import PortLabel, Scale, port_of, scale_of, short_number
+from gradlab.explore.labels import shorten
 from gradlab.explore.markup import count, shape_text
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line
 
 LABEL, SMALL = 12.5, 9.0  # font sizes in pixels
 HEIGHT, LEAST_WIDTH, PADDING = 34.0, 58.0, 11.0  # of a box
-OVERLAP = 4.0  # how much of a port lies on its box
-LONGEST = 30  # characters of a name that are shown
+OVERLAP = 4.0  # overlap of a port and its box
+LONGEST = 30  # characters of a name
 DESCRIBED = 300  # characters of a live view's description
 MARGIN = 4.0
 NOTE = 12.0  # height of a line below the graph
-BOLD = 1.09  # how much wider bold letters are
+BOLD = 1.09  # width of bold letters relative to regular ones
 LABELLED = "+0.000"  # as wide as most labels
-ASIDE = 5.0  # between a box or its port and what is written beside it
+ASIDE = 5.0  # between a box or its port and the text beside it
 
 
 NONE = Chips()
@@ -59,7 +59,7 @@ NONE = Chips()
 
 @dataclass(frozen=True)
 class EdgeMark:
-    """How an edge is drawn that was chosen.
+    """Style of a selected edge.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class EdgeMark:
         Pixels.
     label : str
     against : bool
-        Whether it counts against the rest: dashed.
+        Whether its contribution has the opposite sign: drawn with dashes.
     """
 
     width: float
@@ -77,19 +77,19 @@ class EdgeMark:
 
 @dataclass(frozen=True)
 class _Box:
-    """What is written on a node and how large it is."""
+    """Texts and size of a node."""
 
     node: GraphNode
     label: str
     small: str
     port: PortLabel
     width: float
-    line: str = ""  # its line number
+    line: str = ""  # line number
     chips: Chips = NONE
-    beside: tuple[str, ...] = ()  # what is said at the right of its port, line by line
-    told: bool = False  # whether that stands beside the box and not beside its port
-    look: str = ""  # "new" or "gone", where it is drawn otherwise
-    tear: str = ""  # the words of a torn edge, which is no box at all
+    beside: tuple[str, ...] = ()  # lines of text at the right of the port
+    is_beside_box: bool = False  # whether that text is beside the box rather than the port
+    look: str = ""  # "new" or "gone", for another style
+    tear: str = ""  # text of a torn edge, which is drawn instead of a box
 
     @property
     def height(self) -> float:
@@ -100,19 +100,19 @@ class _Box:
 
     @property
     def spoken(self) -> str:
-        """What a screen reader says of it."""
+        """Text for screen readers."""
         line = f"line {self.line}" if self.line else ""
         return ", ".join(part for part in (self.label, self.small, *self.port.spoken, line) if part)
 
     @property
     def room(self) -> tuple[float, float]:
-        """What is to be kept free at its sides."""
+        """Space to keep free at the sides."""
         if self.tear:
             return 0.0, text_width(self.tear, torn_edges.LETTERS) + 6
         left, right = self.chips.room
         if self.line:
             left = max(left, text_width(self.line, SMALL) + ASIDE)
-        if self.beside and (self.node.norms or self.told):
+        if self.beside and (self.node.norms or self.is_beside_box):
             right = max(right, 4) + max(text_width(text, SMALL) for text in self.beside) + ASIDE
         elif self.beside:
             wide = max(text_width(text, SMALL) for text in self.beside) + ASIDE
@@ -140,24 +140,24 @@ def paint(
     ----------
     nodes, edges
     note : str
-        A line above it.
+        Line above the graph.
     text, alt : str
         See `Drawing`.
     none : set of int
-        The leaves that a sweep brought no gradient, by their numbers in the whole graph.
+        Leaves that got no gradient in the sweep, by their numbers in the complete graph.
     marks : mapping of int to EdgeMark, optional
-        The edges that were chosen; with them all others are faint, and no shares are written.
+        Selected edges. If given, all other edges are faint and no shares are shown.
     beside : mapping of int to tuple of str, optional
-        What is said at nodes, in place of what is said there else.
+        Text beside nodes, instead of the default text.
     looks : mapping of int to str, optional
-        Nodes that are drawn otherwise: "new" and "input" with a heavy outline, "failed" with one in the colour of
-        negative numbers, "gone" faded with dashes.
+        Styles of nodes: "new" and "input" with a heavy outline, "failed" with an outline in the colour of negative numbers,
+        "gone" faded and dashed.
     forward : bool
-        Whether it is the run of a model: then every node says the shape of what it makes, and the dtype where it changes.
+        Whether this is the run of a model. Then every node shows the shape of its result, and the dtype where it changes.
     legend : str
-        Lines below.
+        Lines below the graph.
     """
-    laid = _arranged(nodes, edges, none, beside, looks, forward=forward)
+    laid = _arrange(nodes, edges, none, beside, looks, forward=forward)
     layout, scale = laid.layout, laid.scale
     notes = [f"bar under a number: ‖gradient‖ on a log scale, {scale}"] if scale is not None else []
     if notes and text_width(notes[0], torn_edges.LETTERS) > max(layout.width, text_width(note, 11)):
@@ -178,21 +178,21 @@ def paint(
 def figure(
     nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, none: frozenset[int] = frozenset(), stepped: bool = False
 ) -> dict[str, Any]:
-    """The drawing for a live view, which lights, chooses and labels its nodes and edges (static/kit/graph.js).
+    """Return the drawing for a live view, which highlights, selects and labels its nodes and edges (static/kit/graph.js).
 
-    In the "svg" an element with `data-node` or `data-edge` has its number in "nodes" or "edges". These are `nodes` and then the
-    ghosts behind cuts, each with its kind and what a screen reader says; `edges` as [source, target, x, y], where a label can
-    be put at (x, y), and then the dotted and torn ones as [source, target], with −1 of a torn end. `none`: see `paint`. If the
-    view is `stepped`, small matrices have their numbers, and norms have no bar.
+    In "svg", an element with `data-node` or `data-edge` holds its index into "nodes" or "edges". "nodes" are `nodes` and then the
+    ghosts behind cuts, each with its kind and a text for screen readers. "edges" are `edges` as [source, target, x, y], with room
+    for a label at (x, y), and then the dotted and torn ones as [source, target], with −1 for a torn end. `none`: see `paint`. If
+    the view is `stepped`, small matrices show their numbers, and norms have no bar.
     """
-    laid = _arranged(nodes, edges, none, matrices=stepped)
+    laid = _arrange(nodes, edges, none, matrices=stepped)
     if stepped:
         laid = replace(laid, scale=None)
     layout = laid.layout
     width, height = layout.width + 2 * MARGIN, layout.height + 2 * MARGIN
     body = "\n".join(_graph(laid, nodes, edges, (MARGIN, MARGIN), whole=True))
     whole = [box for box in laid.boxes if not box.tear]
-    labels = shortened(", ".join(box.label for box in whole), DESCRIBED)
+    labels = shorten(", ".join(box.label for box in whole), DESCRIBED)
     at = {i: k for k, i in enumerate(i for i, box in enumerate(laid.boxes) if not box.tear)}
     spots = _spots(edges, layout.routes[: len(edges)], [text or LABELLED for text in _share_labels(edges)])
     links: list[list[float]] = [[at.get(source, -1), at.get(target, -1)] for source, target in laid.links]
@@ -209,26 +209,26 @@ def figure(
 
 
 def without_numbers(nodes: Sequence[GraphNode]) -> list[GraphNode]:
-    """The nodes with their shapes alone, for a drawing whose numbers are not those of one sweep."""
+    """Return the nodes with shapes only, for a drawing whose numbers are not those of one sweep."""
     return [
-        replace(node, label=_applied(node), value=None, gradient=None, operands=(), cell=None, place=None, norms=())
+        replace(node, label=_label_with_constant(node), value=None, gradient=None, operands=(), cell=None, place=None, norms=())
         for node in nodes
     ]
 
 
 # ---------------------------------------------------------------------------------------------------------------- boxes
 @dataclass(frozen=True)
-class _Arranged:
-    """A graph and its cuts with their places; the first boxes are the nodes', the first links the edges'."""
+class _Arrangement:
+    """Boxes, links and layout of a graph and its cuts. The first boxes are the nodes, the first links are the edges."""
 
     boxes: list[_Box]
     links: list[tuple[int, int]]
-    faint: set[int]  # links to what lies behind a cut
+    faint: set[int]  # links to the ghosts behind cuts
     layout: Layout
     scale: Scale | None
 
 
-def _arranged(
+def _arrange(
     nodes: Sequence[GraphNode],
     edges: Sequence[GraphEdge],
     none: frozenset[int],
@@ -237,11 +237,11 @@ def _arranged(
     *,
     matrices: bool = False,
     forward: bool = False,
-) -> _Arranged:
+) -> _Arrangement:
     place = {member: i for i, node in enumerate(nodes) for member in (node.members or (i,))}
     boxes = _boxes(nodes, edges, frozenset(place[leaf] for leaf in none if leaf in place), matrices, forward)
     for i, words in (beside or {}).items():
-        boxes[i] = replace(boxes[i], beside=words, told=True)
+        boxes[i] = replace(boxes[i], beside=words, is_beside_box=True)
     for i, look in (looks or {}).items():
         boxes[i] = replace(boxes[i], look=look)
     links = [(edge.source, edge.target) for edge in edges]
@@ -257,12 +257,12 @@ def _arranged(
         if cut.leaf is None:
             links.append((tear - 1, tear))
         links += [(tear, target) for target in cut.targets]
-    layout = layered([(box.width, box.height) for box in boxes], links, [box.room for box in boxes])
-    return _Arranged(boxes, links, faint, layout, scale_of(box.port.norm for box in boxes if box.port.norm is not None))
+    layout = lay_out([(box.width, box.height) for box in boxes], links, [box.room for box in boxes])
+    return _Arrangement(boxes, links, faint, layout, scale_of(box.port.norm for box in boxes if box.port.norm is not None))
 
 
-def _applied(node: GraphNode) -> str:
-    """The label of an operation with the one constant that it was given, where no chip says it: "** 2", "1 ÷"."""
+def _label_with_constant(node: GraphNode) -> str:
+    """Return an operation's label with its only constant, for boxes without chips: "** 2", "1 ÷"."""
     constants = [operand for operand in node.operands if operand.kind == "constant"]
     if node.kind != "operation" or len(constants) != 1 or node.label.isidentifier() or not (text := operand_text(constants[0])):
         return node.label
@@ -279,7 +279,7 @@ def _boxes(
     for edge in edges:
         shapes[edge.target].add(edge.shape)
         given[edge.target].add(nodes[edge.source].dtype)
-    cancelled = _cancelled(nodes, edges)
+    cancelled = _cancelled_texts(nodes, edges)
     return [
         _box(
             node,
@@ -287,7 +287,7 @@ def _boxes(
             only_outputs=outputs[i] == uses[i],
             none=i in none,
             beside=cancelled.get(i, ()),
-            made=_made(node, given[i]) if forward else None,
+            made=_made_text(node, given[i]) if forward else None,
             matrices=matrices,
         )
         for i, node in enumerate(nodes)
@@ -311,7 +311,7 @@ def _box(
             small = shape
             port = port_of(node.value, node.gradient, "", "", matrices=matrices)
             if (port.values or port.gradients) and not port.norm:
-                small = "" if len(node.shape or ()) < 2 else shape  # the numbers say it
+                small = "" if len(node.shape or ()) < 2 else shape  # the numbers show it
             small = node.detail or small
         if none and node.count == 1:
             beside = ("no gradient",)
@@ -323,7 +323,7 @@ def _box(
             port = replace(port, shape="")
     else:
         small = node.detail or (node.operation if made is None else "")
-        name = shortened(node.name, LONGEST)
+        name = shorten(node.name, LONGEST)
         if made:
             port = port_of(node.value, None, name, made, always=True, matrices=matrices)
         elif not only_outputs or name:
@@ -334,17 +334,17 @@ def _box(
         chips = chips_of(node.operands, sided=node.kind == "operation")
         if node.norms:
             low, high = min(node.norms), max(node.norms)
-            spread = said(low) if low == high else f"{said(low)} … {said(high)}"
+            spread = short_number(low) if low == high else f"{short_number(low)} … {short_number(high)}"
             beside = (f"{len(node.norms)} norms:", spread)
-    label, small = shortened(node.label, LONGEST), shortened(small, LONGEST + 16)
+    label, small = shorten(node.label, LONGEST), shorten(small, LONGEST + 16)
     bold = BOLD if node.kind in ("leaf", "output") else 1.0
     width = max(LEAST_WIDTH, text_width(label, LABEL) * bold + 2 * PADDING, text_width(small, SMALL) + 2 * PADDING, port.width)
     at = node.cell or node.place
     return _Box(node, label, small, port, round(width), "" if at is None else str(at.line), chips, beside)
 
 
-def _made(node: GraphNode, given: set[str]) -> str:
-    """What a node of a run makes: its shape, and its dtype if none of the tensors that it was computed from has it."""
+def _made_text(node: GraphNode, given: set[str]) -> str:
+    """Return the shape of a node's result, and its dtype if none of its inputs has it."""
     if node.shape is None or node.kind not in ("operation", "folded"):
         return ""
     shape = shape_text(node.shape)
@@ -352,31 +352,31 @@ def _made(node: GraphNode, given: set[str]) -> str:
 
 
 def _ghost(torn: torn_edges.TornEdge) -> _Box:
-    """What lies behind a cut: its value, and no gradient."""
+    """Return the box of the operation behind a cut, with its value and without gradient."""
     node = torn.ghost
     shape = shape_text(node.shape) if node.shape is not None else ""
-    port = port_of(node.value, None, shortened(node.name, LONGEST), shape, always=True)
-    label = shortened(node.label, LONGEST)
+    port = port_of(node.value, None, shorten(node.name, LONGEST), shape, always=True)
+    label = shorten(node.label, LONGEST)
     width = max(LEAST_WIDTH, text_width(label, LABEL) + 2 * PADDING, text_width(node.detail, SMALL) + 2 * PADDING, port.width)
     at = torn.cut.place
     return _Box(node, label, node.detail, port, round(width), "" if at is None else str(at.line))
 
 
-def _cancelled(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> dict[int, tuple[str, ...]]:
-    """What is said of nodes where gradients met whose sum is 0, though they are not."""
+def _cancelled_texts(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> dict[int, tuple[str, ...]]:
+    """Return the text beside nodes at which non-zero gradients meet whose sum is 0."""
     parts: defaultdict[int, list[float]] = defaultdict(list)
     for edge in edges:
         if edge.gradient is not None and edge.gradient.norm > 0:
             parts[edge.source].append(edge.gradient.norm)
     return {
-        i: (f"{' and '.join(map(said, norms))} cancel" if len(norms) <= 3 else f"{len(norms)} parts cancel",)
+        i: (f"{' and '.join(map(short_number, norms))} cancel" if len(norms) <= 3 else f"{len(norms)} parts cancel",)
         for i, norms in parts.items()
         if len(norms) > 1 and (gradient := nodes[i].gradient) is not None and gradient.all_zero
     }
 
 
 def _graph(
-    laid: _Arranged,
+    laid: _Arrangement,
     nodes: Sequence[GraphNode],
     edges: Sequence[GraphEdge],
     origin: Point,
@@ -384,27 +384,27 @@ def _graph(
     *,
     whole: bool = False,
 ) -> Iterator[str]:
-    """The SVG elements of a graph whose upper left corner is at `origin`. `marks`: see `paint`. `whole`: see `_edges`."""
+    """Yield the SVG elements of a graph whose upper left corner is at `origin`. `marks`: see `paint`; `whole`: see `_edges`."""
     boxes, routes = laid.boxes, laid.layout.routes
     yield f'<g transform="translate({tidy(origin[0])},{tidy(origin[1])})">'
     yield f'<g class="gl-lines" fill="none" stroke="{EDGE}" stroke-width="1.2">'
     lines = _edges(laid.links, routes, whole=whole or marks is not None)
     titles = [_title(edge, nodes) for edge in edges] + [""] * (len(laid.links) - len(edges))
     for i, (path, title) in enumerate(zip(lines, titles, strict=True)):
-        drawn = ' stroke-dasharray="1.5 3.5" stroke-linecap="round"' if i in laid.faint else _drawn(i, marks)
+        drawn = ' stroke-dasharray="1.5 3.5" stroke-linecap="round"' if i in laid.faint else _edge_style(i, marks)
         yield f'<path data-edge="{i}" d="{path}"{drawn}>' + (f"<title>{escape(title)}</title></path>" if title else "</path>")
     yield "</g>"
     yield f'<g font-size="{SMALL}" text-anchor="middle" fill="{QUIET}">'
     number = count_from(0)
     for box, (x, y) in zip(boxes, laid.layout.boxes, strict=True):
         moved = f'transform="translate({tidy(x)},{tidy(y)})"'
-        yield f"<g {moved}>{torn_edges.tear_svg(box.tear)}</g>" if box.tear else _painted(box, next(number), moved, laid.scale)
+        yield f"<g {moved}>{torn_edges.tear_svg(box.tear)}</g>" if box.tear else _node_svg(box, next(number), moved, laid.scale)
     yield '<g class="gl-shares">'
     yield from _labels(edges, routes[: len(edges)], _share_labels(edges) if marks is None else _mark_labels(edges, marks))
     yield "</g></g></g>"
 
 
-def _painted(box: _Box, number: int, moved: str, scale: Scale | None) -> str:
+def _node_svg(box: _Box, number: int, moved: str, scale: Scale | None) -> str:
     node = box.node
     fill, stroke, ink, quiet, radius, dashes = PANEL, LINE, INK, QUIET, 5.0, ""
     if node.kind == "leaf":
@@ -452,14 +452,14 @@ def _painted(box: _Box, number: int, moved: str, scale: Scale | None) -> str:
 
 
 def _aside(box: _Box) -> Point:
-    """Where what is said beside a node begins, and its middle."""
-    if box.node.norms or box.told:
+    """Return the left end and the middle of the text beside a node."""
+    if box.node.norms or box.is_beside_box:
         return box.width / 2 + max(box.chips.room[1], 4) + ASIDE, HEIGHT / 2
     return box.port.width / 2 + ASIDE, HEIGHT - OVERLAP + ports.HEIGHT / 2
 
 
 def hover(node: GraphNode) -> str:
-    """All that is known of a node, on one line."""
+    """Return all data of a node in one line."""
     name = f"{node.name}: " if node.name and node.kind == "operation" else ""
     what = f"{name}{node.label}"
     return ", ".join(
@@ -476,7 +476,7 @@ def hover(node: GraphNode) -> str:
 
 
 def where(place: Line | None) -> str:
-    """ "cell line 3: x.exp()"; "" of none."""
+    """Return for example "cell line 3: x.exp()"; "" for None."""
     return "" if place is None else f"{place.where}: {place.source}" if place.source else place.where
 
 
@@ -488,7 +488,8 @@ def _title(edge: GraphEdge, nodes: Sequence[GraphNode]) -> str:
 
 
 def _edges(links: Sequence[tuple[int, int]], routes: Sequence[Sequence[Point]], *, whole: bool = False) -> list[str]:
-    """The paths. Of the edges that share a lane the longest draws it, the others branch off; or, if `whole`, each draws it."""
+    """Return the paths of the edges. The longest of the edges in a lane draws it and the others branch off; if `whole`, each
+    draws it."""
     longest: dict[int, int] = {}
     copies: defaultdict[tuple[int, int], int] = defaultdict(int)
     total = Counter(links)
@@ -497,14 +498,14 @@ def _edges(links: Sequence[tuple[int, int]], routes: Sequence[Sequence[Point]], 
             longest[source] = i
     paths = []
     for i, pair in enumerate(links):
-        bulge = 12.0 * (copies[pair] - (total[pair] - 1) / 2)  # x * x: two lines side by side
+        bulge = 12.0 * (copies[pair] - (total[pair] - 1) / 2)  # x * x: two parallel lines
         copies[pair] += 1
         paths.append(_path(routes[i] if whole or longest[pair[0]] == i else routes[i][-2:], bulge))
     return paths
 
 
-def _drawn(i: int, marks: Mapping[int, EdgeMark] | None) -> str:
-    """The attributes of an edge where some are chosen."""
+def _edge_style(i: int, marks: Mapping[int, EdgeMark] | None) -> str:
+    """Return the SVG attributes of an edge if some edges are selected."""
     if marks is None:
         return ""
     mark = marks.get(i)
@@ -515,7 +516,7 @@ def _drawn(i: int, marks: Mapping[int, EdgeMark] | None) -> str:
 
 
 def _share_labels(edges: Sequence[GraphEdge]) -> list[str]:
-    """At each edge its share in the gradient of the tensor that it carries; "" where nothing met, and at the second of two edges
+    """Return for each edge its share in the gradient of its tensor; "" if it is the only one, and for the second of two edges
     between the same nodes."""
     uses = Counter(edge.source for edge in edges)
     total: defaultdict[tuple[int, int], float] = defaultdict(float)  # x * x: two edges, one label
@@ -533,7 +534,7 @@ def _mark_labels(edges: Sequence[GraphEdge], marks: Mapping[int, EdgeMark]) -> l
 
 
 def _labels(edges: Sequence[GraphEdge], routes: Sequence[Sequence[Point]], labels: Sequence[str]) -> list[str]:
-    """What is written at the edges, where there is room."""
+    """Return the labels of the edges as SVG, where there is room."""
     drawn = []
     for text, spot in zip(labels, _spots(edges, routes, labels), strict=True):
         if text and spot is not None:
@@ -547,15 +548,15 @@ def _labels(edges: Sequence[GraphEdge], routes: Sequence[Sequence[Point]], label
 
 
 def _spots(edges: Sequence[GraphEdge], routes: Sequence[Sequence[Point]], labels: Sequence[str]) -> list[Point | None]:
-    """Where a label stands on the last part of its edge, clear of those before it; None where there is none, or no room."""
-    taken: list[tuple[float, float, float]] = []  # x, y and width of the labels that are there
+    """Return the position of each label on the last part of its edge, clear of earlier labels; None without text or room."""
+    taken: list[tuple[float, float, float]] = []  # x, y and width of the labels so far
     copies = Counter((edge.source, edge.target) for edge in edges)
-    told = Counter((edge.source, edge.target) for edge, text in zip(edges, labels, strict=True) if text)
+    labelled = Counter((edge.source, edge.target) for edge, text in zip(edges, labels, strict=True) if text)
     done: Counter[tuple[int, int]] = Counter()
     spots: list[Point | None] = []
     for edge, route, text in zip(edges, routes, labels, strict=True):
         pair = edge.source, edge.target
-        aside = 12.0 * (done[pair] - (copies[pair] - 1) / 2) if told[pair] > 1 else 0.0
+        aside = 12.0 * (done[pair] - (copies[pair] - 1) / 2) if labelled[pair] > 1 else 0.0
         done[pair] += 1
         (x, y), (to_x, to_y) = route[-2], route[-1]
         wide = text_width(text, SMALL) + 7
@@ -575,7 +576,7 @@ def _spots(edges: Sequence[GraphEdge], routes: Sequence[Sequence[Point]], labels
 
 
 def share_text(share: float) -> str:
-    """ "60 %", "−33 %", "0.4 %"."""
+    """Return for example "60 %", "−33 %" or "0.4 %"."""
     percent = 100 * share
     digits = 0 if abs(percent) >= 1 else 1
     text = f"{percent:.{digits}f} %".replace("-", "−")
@@ -583,7 +584,7 @@ def share_text(share: float) -> str:
 
 
 def _path(points: Sequence[Point], bulge: float) -> str:
-    """A line through the points, vertical in each; `bulge` bends its last part to the side."""
+    """Return a line through the points, vertical at each of them; `bulge` bends its last part to the side."""
     x, y = points[0]
     said = [f"M{tidy(x)} {tidy(y)}"]
     for number, (to_x, to_y) in enumerate(points[1:], start=1):

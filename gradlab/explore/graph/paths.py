@@ -1,9 +1,9 @@
-"""Through which paths a leaf's gradient came: what each edge, each node and each path contributed, signed.
+"""`Paths`: the signed contribution of each edge, node and path to a leaf's gradient.
 
-What a contribution is, and how all of them are had from two sweeps, is said in `contributions`. Here it is plain data by the
-numbers of a trace's nodes and edges, words, a table of the paths where they are few, and a picture whose edges are as thick as
-what flowed along them: ink for what was chosen, dashes for what counts against the rest, so that neither colour nor thickness is
-needed to tell the sign.
+`contributions` defines contributions, and computes all of them in two sweeps. This module presents them: as plain data by the
+numbers of a trace's nodes and edges, as text, as a table of the paths if they are few, and as a picture. In the picture an edge's
+width shows its contribution, selected edges are dark, and dashes show a negative sign, so that neither colour nor width is needed
+to see the sign.
 """
 
 from __future__ import annotations
@@ -17,43 +17,46 @@ from typing import Any
 from gradlab.explore.drawing import Drawing, Pictured
 from gradlab.explore.graph.contributions import Flow, arriving, leaf_paths
 from gradlab.explore.graph.folding import fold
-from gradlab.explore.graph.listing import bounded, named
+from gradlab.explore.graph.listing import first_lines, join_names
 from gradlab.explore.graph.painting import EdgeMark, paint, share_text
-from gradlab.explore.labels import shortened
-from gradlab.explore.markup import Sentence, Span, code, count, dimmed, number, say, to_text
+from gradlab.explore.labels import shorten
+from gradlab.explore.markup import Sentence, Span, code, count, dim, number, say, to_text
 from gradlab.explore.report.table import Column, Table, card
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace, renumber
 
 MANY = 1_000_000  # paths
-GLANCE = 25  # nodes that are read at a glance
+GLANCE = 25  # nodes that can be read at a glance
 THIN, THICK = 1.4, 6.4  # pixels
-SLIGHT = 0.01  # of the largest contribution
-HALF = 0.5  # of what met, less than which remains: it has cancelled
-ROUNDING, COARSE = 1e-13, 1e-6  # of the largest contribution, below which one is rounding; of double precision, of others
-LONGEST = 9  # steps of a path that are written
-STEP = 24  # characters of one
+SLIGHT = 0.01  # relative to the largest contribution
+HALF = 0.5  # gradients cancel if less than this part of their size remains
+ROUNDING, COARSE = (
+    1e-13,
+    1e-6,
+)  # relative to the largest contribution, below which it is rounding: double precision, others
+LONGEST = 9  # steps in a path's text
+STEP = 24  # characters of a step
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """A tensor at which several cotangents come together on their way to the leaf.
+    """A tensor at which several cotangents meet on their way to the leaf.
 
     Attributes
     ----------
     node : int
-        Which made it; the leaf itself, it may be.
+        The node that made it, or the leaf itself.
     edges : tuple of int
-        By which they arrive.
+        The edges by which they arrive.
     amounts : tuple of float or None
-        Their contributions; None where they are not known.
+        Their contributions; None if unknown.
     norms : tuple of float
-        ‖cotangent‖ of each.
+        The norm of each cotangent.
     remains : float or None
-        ‖their sum‖ over the sum of their norms: 1 if they point one way, 0 if they cancel.
+        The norm of their sum over the sum of their norms: 1 if they point in one direction, 0 if they cancel.
     cosine : float or None
-        Of two.
+        The cosine between two cotangents.
     least : float
-        Contributions that come to less than this together are not told of.
+        Contributions that sum to less than this are not reported.
     """
 
     node: int
@@ -66,7 +69,7 @@ class Meeting:
 
     @property
     def cancels(self) -> bool:
-        """Whether less than half is left of what met here: of the contributions where they are known, else of the cotangents."""
+        """True if less than half remains of the contributions that meet here or, if these are unknown, of the cotangents."""
         known = [amount for amount in self.amounts if amount is not None]
         if len(known) == len(self.amounts):
             gross = math.fsum(map(abs, known))
@@ -80,13 +83,13 @@ class Path:
 
     Attributes
     ----------
-    nodes, edges : tuple of int
+    Starting at the leaf.
         From the leaf on.
-    amount : float or None
+    Its contribution, in the units of `Paths.total`.
         Its contribution, in the units of `Paths.total`.
-    share : float or None
+    Its share of the gradient.
         Of the gradient.
-    norm : float or None
+    The norm of the contribution; None if unknown.
         ‖what flowed along it‖; None where that is not known.
     text : str
         "w → × → + → loss".
@@ -101,36 +104,36 @@ class Path:
 
 
 class Paths(Pictured):
-    """What flowed to one leaf, as plain data by the numbers of the trace's nodes and edges.
+    """The contributions to one leaf's gradient, as plain data by the numbers of the trace's nodes and edges.
 
     Made by `Graph.paths` and `Report.paths`.
 
-    The contribution of an edge is the part of the leaf's gradient g that flowed along it, J_sᵀ c for the cotangent c that
-    arrives by it at the tensor s, with J_s = ∂s/∂leaf. It is told as its signed length along g: of a leaf with one element the
-    number itself, else ⟨J_sᵀ c, g⟩/‖g‖. The contributions of the edges that leave the leaf add up to `total`; so do those
-    of all paths, and those that arrive at any tensor are those that its operation hands on towards the leaf.
+    The contribution of an edge is the part of the leaf's gradient g that flows along it: J_sᵀ c for the cotangent c that arrives
+    at the tensor s, with J_s = ∂s/∂leaf. It is given as its signed length along g: the number itself if the leaf has one element,
+    else ⟨J_sᵀ c, g⟩/‖g‖. The contributions of the edges that leave the leaf add up to `total`, and so do those of all paths. At
+    any tensor, the contributions that arrive equal those that its operation passes on towards the leaf.
 
     Attributes
     ----------
     trace : Trace
         The graph.
     leaf : int
-        The leaf's number.
+        Number of the leaf.
     name : str
     scalar : bool
         Whether the leaf has one element, so that contributions are the numbers themselves.
     total : float or None
-        The leaf's gradient if it has one element, else ‖gradient‖; None if no sweep was seen.
+        The leaf's gradient if it has one element, else its norm; None if no sweep was recorded.
     on : tuple of int
-        The edges on a path, by number.
+        Numbers of the edges on a path.
     amounts : dict of int to float
-        By edge, its contribution, where it is known.
+        Contribution of each edge, if known.
     count : int
-        The number of paths.
+        Number of paths.
     paths : tuple of Path
-        The paths, where they are few (up to 12, and known); the largest contribution first.
+        The paths if there are at most 12 and they are known, the largest contribution first.
     why_not : str
-        A sentence on what is not known; "" if everything is.
+        A sentence on missing contributions; "" if none is missing.
     """
 
     def __init__(self, trace: Trace, leaf: int, flow: Flow) -> None:
@@ -164,12 +167,12 @@ class Paths(Pictured):
 
     @property
     def shares(self) -> dict[int, float]:
-        """By edge, its contribution over `total`; empty where the gradient is 0."""
+        """Contribution of each edge over `total`; empty if the gradient is 0."""
         return {i: share for i, amount in self.amounts.items() if (share := self._share(amount)) is not None}
 
     @cached_property
     def nodes(self) -> dict[int, float]:
-        """By node, what flowed through it in all; where it is known."""
+        """Total contribution of each node, if known."""
         amounts = {}
         for node, edges in arriving(self.trace, self._ways).items():
             parts = [self.amounts.get(i) for i in edges]
@@ -179,7 +182,7 @@ class Paths(Pictured):
 
     @cached_property
     def meetings(self) -> tuple[Meeting, ...]:
-        """The tensors at which several cotangents came together, the leaf first."""
+        """The tensors at which several cotangents meet, the leaf first."""
         flow, meetings = self._flow, []
         least = SLIGHT * max(map(abs, self.amounts.values()), default=0.0)
         for node, edges in sorted(arriving(self.trace, self._ways).items(), key=lambda item: (item[0] != self.leaf, item[0])):
@@ -199,15 +202,14 @@ class Paths(Pictured):
         return tuple(meetings)
 
     def to_dict(self) -> dict[str, Any]:
-        """The paths as plain data; `json.dumps` takes it as it is.
+        """Return the paths as plain data that `json.dumps` accepts.
 
         Returns
         -------
         dict
             ``{"leaf": …, "name": …, "scalar": …, "total": …, "count": …, "edges": […], "meetings": […], "paths": […],
-            "why_not": …}``. Of `edges` there is one for each edge on a path: `edge` (its number in the trace), `amount` and
-            `share`, None where they are not known, and `norm`. Numbers that are not finite are None, and so is a `count`
-            of more than a million.
+            "why_not": …}``. `edges` has one entry for each edge on a path: `edge` (its number in the trace), `amount` and `share`
+            (None if unknown), and `norm`. Numbers that are not finite are None, and so is a `count` above a million.
         """
         return {
             "leaf": self.leaf,
@@ -233,7 +235,7 @@ class Paths(Pictured):
                     "remains": _finite(one.remains),
                     "cosine": _finite(one.cosine),
                     "cancels": one.cancels,
-                    "text": self._met(one) if one.cancels else "",
+                    "text": self._meeting_text(one) if one.cancels else "",
                 }
                 for one in self.meetings
             ],
@@ -253,31 +255,31 @@ class Paths(Pictured):
 
     # ------------------------------------------------------------------------------------------------------------- words
     def _texts(self, leaf_paths: Sequence[Sequence[int]]) -> list[str]:
-        """The paths in words, whole where two would read alike."""
-        texts = [self._written(edges) for edges in leaf_paths]
-        return [self._written(way, whole=texts.count(text) > 1) for way, text in zip(leaf_paths, texts, strict=True)]
+        """Return the paths as text, unabbreviated where two texts would be equal."""
+        texts = [self._path_text(edges) for edges in leaf_paths]
+        return [self._path_text(way, whole=texts.count(text) > 1) for way, text in zip(leaf_paths, texts, strict=True)]
 
-    def _written(self, edges: Sequence[int], *, whole: bool = False) -> str:
-        """ "w → × → + → loss"."""
+    def _path_text(self, edges: Sequence[int], *, whole: bool = False) -> str:
+        """Return for example "w → × → + → loss"."""
         nodes = self.trace.nodes
-        steps = [self.name, *(shortened(nodes[self.trace.edges[i].target].label, STEP) for i in edges)]
+        steps = [self.name, *(shorten(nodes[self.trace.edges[i].target].label, STEP) for i in edges)]
         if len(steps) > LONGEST and not whole:
             steps = [*steps[: LONGEST - 3], "…", *steps[-2:]]
         return " → ".join(steps)
 
-    def said(self, amount: float) -> str:
-        """A contribution in words: "+24" of a leaf with one element, else its share, "+62 %"."""
+    def amount_text(self, amount: float) -> str:
+        """Return a contribution as text: "+24" if the leaf has one element, else its share, "+62 %"."""
         if self.scalar or not self.total:
-            return signed(amount)
+            return with_sign(amount)
         text = share_text(amount / self.total)
         return text if text[0] in "−≈0" else f"+{text}"
 
-    def _met(self, meeting: Meeting) -> str:
-        """ "+3.1 meets −3.1"."""
+    def _meeting_text(self, meeting: Meeting) -> str:
+        """Return for example "+3.1 meets −3.1"."""
         known = [amount for amount in meeting.amounts if amount is not None]
         if len(known) == len(meeting.amounts):
             plus, minus = math.fsum(a for a in known if a > 0), math.fsum(a for a in known if a < 0)
-            return f"{self.said(plus)} meets {self.said(minus)}"
+            return f"{self.amount_text(plus)} meets {self.amount_text(minus)}"
         if len(meeting.norms) > 2:
             return f"{len(meeting.norms)} parts cancel"
         cosine = "" if meeting.cosine is None else f", cosine {number(meeting.cosine, 2)}"
@@ -285,7 +287,7 @@ class Paths(Pictured):
 
     @property
     def head(self) -> tuple[Sentence, ...]:
-        """The answer in words."""
+        """The answer as sentences."""
         name = code(self.name)
         if self.total is None:
             return (say("Paths to ", name, ". ", self.why_not),)
@@ -303,11 +305,11 @@ class Paths(Pictured):
             cosine = (
                 f" (cosine {number(meeting.cosine, 3)})" if meeting.cosine is not None and None not in meeting.amounts else ""
             )
-            said.append(say("Cancellation: ", Span(self._met(meeting), "strong"), cosine, " ", where, "."))
+            said.append(say("Cancellation: ", Span(self._meeting_text(meeting), "strong"), cosine, " ", where, "."))
         if len(cancelled) > 3:
-            said.append(dimmed(say(f"and at {len(cancelled) - 3} more tensors.")))
+            said.append(dim(say(f"and at {len(cancelled) - 3} more tensors.")))
         if self.why_not:
-            said.append(dimmed(say(self.why_not)))
+            said.append(dim(say(self.why_not)))
         return tuple(said)
 
     def _place(self, node: GraphNode) -> Sentence:
@@ -316,18 +318,18 @@ class Paths(Pictured):
         return say("at ", code(node.name or node.label), line)
 
     def _largest(self) -> str:
-        """ "; the largest part, +83 %, by w → × → loss"."""
+        """Return for example "; the largest part, +83 %, by w → × → loss"."""
         if len(self.paths) < 2 or self.paths[0].amount is None or not self.paths[0].amount:
             return ""
-        return f"; the largest part, {self.said(self.paths[0].amount)}, by {self.paths[0].text}"
+        return f"; the largest part, {self.amount_text(self.paths[0].amount)}, by {self.paths[0].text}"
 
     def table(self) -> Table:
-        """The paths where they are few, else the edges that leave the leaf: contribution, share and norm of each."""
+        """Return a table of the paths if they are few, else of the edges that leave the leaf: contribution, share and norm."""
         if self.paths:
             lines = [(path.text, path.amount, path.norm) for path in self.paths]
         else:
             first = [i for i in self.on if self.trace.edges[i].source == self.leaf]
-            lines = [(f"{self._written([i])} …", self.amounts.get(i), self._flow.norms.get(i)) for i in first]
+            lines = [(f"{self._path_text([i])} …", self.amounts.get(i), self._flow.norms.get(i)) for i in first]
             lines.sort(key=lambda line: -abs(line[1] or 0.0))
         columns = (
             Column(say(Span("path" if self.paths else "way out of the leaf", "dim")), 0.5),
@@ -344,7 +346,7 @@ class Paths(Pictured):
                     if amount is None
                     else "≈ 0"
                     if 0 < abs(amount) < least
-                    else signed(amount)
+                    else with_sign(amount)
                 ),
                 say("" if (share := self._share(amount)) is None else share_text(share)),
                 *(() if self.scalar else (say("" if norm is None else number(norm)),)),
@@ -355,7 +357,7 @@ class Paths(Pictured):
         return Table(columns, cells, self.head, foot)
 
     def text(self) -> str:
-        """Words and table for a terminal."""
+        """Return text and table for a terminal."""
         return self.table().text()
 
     def __str__(self) -> str:
@@ -366,11 +368,11 @@ class Paths(Pictured):
 
     # ----------------------------------------------------------------------------------------------------------- picture
     @cached_property
-    def _seen(self) -> tuple[Sequence[GraphNode], Sequence[GraphEdge], dict[int, int]]:
-        """The nodes and edges of the picture, and which edge of it each edge of the trace is."""
+    def _visible_graph(self) -> tuple[Sequence[GraphNode], Sequence[GraphEdge], dict[int, int]]:
+        """Return the nodes and edges of the picture, and a map from the trace's edges to the picture's."""
         nodes: Sequence[GraphNode] = [replace(node, members=(i,)) for i, node in enumerate(self.trace.nodes)]
         edges: Sequence[GraphEdge] = self.trace.edges
-        if len(nodes) > GLANCE:  # what no path goes through is left out
+        if len(nodes) > GLANCE:  # leave out nodes that are on no path
             through = [i for i in range(len(nodes)) if self._ways.below[i] and self._ways.above[i]]
             inside = [edges[i] for i in self.on]
             nodes, edges = renumber(nodes, inside, through)
@@ -391,7 +393,7 @@ class Paths(Pictured):
 
     @cached_property
     def _drawing(self) -> Drawing:
-        nodes, edges, where = self._seen
+        nodes, edges, where = self._visible_graph
         sums: dict[int, list[float | None]] = {}
         for i, k in where.items():
             sums.setdefault(k, []).append(self.amounts.get(i))
@@ -407,27 +409,27 @@ class Paths(Pictured):
             else:
                 wide = THIN + (THICK - THIN) * (abs(amount) / most if most else 0.0)
                 forks = uses[edges[k].source] > 1 or nodes[edges[k].target].kind == "output"
-                marks[k] = EdgeMark(wide, self.said(amount) if forks else "", amount < 0)
+                marks[k] = EdgeMark(wide, self.amount_text(amount) if forks else "", amount < 0)
         place = {member: i for i, node in enumerate(nodes) for member in node.members}
         beside = {
-            place[meeting.node]: (self._met(meeting),)
+            place[meeting.node]: (self._meeting_text(meeting),)
             for meeting in self.meetings
             if meeting.cancels and meeting.node in place and nodes[place[meeting.node]].count == 1
         }
-        note = f"paths to {shortened(self.name, 40)}: what each edge contributed to its gradient"
+        note = f"paths to {shorten(self.name, 40)}: what each edge contributed to its gradient"
         if len(nodes) < len(self.trace.nodes):
             note += f", {len(self.trace.nodes)} nodes folded to {len(nodes)}"
         dashed = "negative" if self.scalar else "against the gradient"
         below = f"thick: much · dashed: {dashed}" if any(mark.against for mark in marks.values()) else ""
-        alt = bounded(f"{note}. {' '.join(map(to_text, self.head))}", 2_000)
+        alt = first_lines(f"{note}. {' '.join(map(to_text, self.head))}", 2_000)
         return paint(nodes, edges, note=note, text=self.text(), alt=alt, marks=marks, beside=beside, legend=below)
 
     def drawing(self) -> Drawing:
-        """The picture, to be put together with others."""
+        """Return the picture, for combining it with others."""
         return self._drawing
 
     def html(self) -> str:
-        """The words, the table and the picture on one card."""
+        """Return text, table and picture on one card."""
         return card(self.table(), self._drawing)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -435,26 +437,26 @@ class Paths(Pictured):
         return bundle | {"text/html": self.html(), "text/latex": self.table().latex(), "text/plain": self.text()}
 
 
-def signed(amount: float) -> str:
-    """ "+3.1", "−3.1", "0"."""
+def with_sign(amount: float) -> str:
+    """Return for example "+3.1", "−3.1" or "0"."""
     text = number(amount, 4)
     return text if not amount or text[0] in "−N" else f"+{text}"
 
 
 def leaf_called(trace: Trace, wanted: str, asked: str) -> int:
-    """The number of the leaf of a name.
+    """Return the number of the leaf that has this name.
 
     Raises
     ------
     ValueError
-        If there is none; the error says which there are.
+        If no leaf has it. The error lists the names.
     """
     leaves = {i: node for i, node in enumerate(trace.nodes) if node.kind == "leaf"}
     for i, node in leaves.items():
         if wanted == node.label or wanted in node.name.split(", "):
             return i
     names = [node.name.partition(", ")[0] or node.label for node in leaves.values()]
-    raise ValueError(f"{asked}: no leaf of this graph is called {wanted!r}; there are {named(names) or 'none'}.")
+    raise ValueError(f"{asked}: no leaf of this graph is called {wanted!r}; there are {join_names(names) or 'none'}.")
 
 
 def _finite(x: float | None) -> float | None:

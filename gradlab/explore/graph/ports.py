@@ -1,9 +1,8 @@
-"""The numbers at a node: its port, a pill on the lower edge where its value leaves and its gradient arrives.
+"""Ports: a node's numbers on a pill at its lower edge, where its value leaves and its gradient arrives.
 
-Blue at the left is the value with the user's name for it, orange at the right the gradient. Up to five elements stand as two
-aligned rows, value over gradient, element under element; a view that steps also has the rows of small matrices. Beyond that there
-are the shape and the norm of the gradient, with a bar along the pill's edge on one log scale for the whole picture; a norm below
-the scale has none.
+The value, with the user's name for it, is blue on the left; the gradient is orange on the right. Up to five elements are shown as
+two aligned rows, value over gradient. A stepped view also shows the rows of small matrices. For larger tensors the pill shows
+the shape and the norm of the gradient, with a bar on one log scale for the whole picture. A norm below the scale has no bar.
 """
 
 from __future__ import annotations
@@ -30,26 +29,26 @@ from gradlab.explore.drawing import (
 from gradlab.explore.markup import number
 from gradlab.explore.trace.values import Value
 
-LETTERS, BOLD = 9.5, 1.12  # the font size in pixels; how much wider bold letters are
-ELEMENTS = 5  # up to which the numbers stand there
-SIDE = 4  # of a small matrix
+LETTERS, BOLD = 9.5, 1.12  # the font size in pixels; the width of bold letters relative to regular ones
+ELEMENTS = 5  # maximum number of elements that are shown
+SIDE = 4  # maximum side of a small matrix
 HEIGHT, ROW = 15.0, 13.5  # of a pill, and of a row of numbers
 PADDING, GAP = 6.5, 5.0
 BASELINE = 10.8  # of a pill's text, from its top
 BAR = 2.4
-DECADES = 6  # of a scale at most
-ORANGE = '<g class="gl-orange">'  # the part with the gradient
+DECADES = 6  # maximum of a scale
+ORANGE = '<g class="gl-orange">'  # starts the part with the gradient
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A log scale of norms, between two powers of ten."""
+    """A log scale for norms, between two powers of ten."""
 
     low: float
     high: float
 
     def part(self, norm: float) -> float:
-        """How long the bar of a norm is, from 0 to 1; 0 of one below the scale."""
+        """Return the length of a norm's bar, from 0 to 1; 0 below the scale."""
         if not norm >= self.low:
             return 0.0
         return min(1.0, 0.04 + 0.96 * math.log(norm / self.low) / math.log(self.high / self.low))
@@ -59,7 +58,7 @@ class Scale:
 
 
 def scale_of(norms: Iterable[float]) -> Scale | None:
-    """The scale on which norms are compared; None where there are none. What is `DECADES` below the largest is off it."""
+    """Return a common scale of norms; None if there are none. Norms `DECADES` below the largest one are off the scale."""
     positive = [norm for norm in norms if 0 < norm < math.inf]
     if not positive:
         return None
@@ -70,18 +69,18 @@ def scale_of(norms: Iterable[float]) -> Scale | None:
 
 @dataclass(frozen=True)
 class PortLabel:
-    """What stands at a node's lower edge, in words.
+    """Texts at a node's lower edge.
 
     Attributes
     ----------
     name, shape : str
-        The user's name for what leaves there; its shape where that is to be said.
+        The user's name for the result; its shape, if it is shown.
     values, gradients : tuple of str
-        The elements, where they are few.
+        The elements, if they are few.
     norm : float or None
-        Of a gradient of more elements.
+        Norm of a gradient with more elements.
     across : int
-        How many elements are in a row; 0: all.
+        Elements in a row; 0 for all.
     """
 
     name: str = ""
@@ -96,22 +95,24 @@ class PortLabel:
 
     @property
     def in_rows(self) -> bool:
-        """Whether it is rows of numbers and no pill."""
+        """True for rows of numbers, False for a pill."""
         return max(len(self.values), len(self.gradients)) > 1
 
     @property
     def blue(self) -> str:
-        """The plain text of a pill's left part, after the name."""
+        """Plain text of the left part of a pill, after the name."""
         return self.values[0] if self.values else self.shape
 
     @property
     def orange(self) -> str:
-        """The text of its right part."""
-        return "" if self.norm is None and not self.gradients else self.gradients[0] if self.gradients else said(self.norm)
+        """Text of the right part of a pill."""
+        return (
+            "" if self.norm is None and not self.gradients else self.gradients[0] if self.gradients else short_number(self.norm)
+        )
 
     @property
     def spoken(self) -> tuple[str, ...]:
-        """What a screen reader says of it; empty parts of what there is not."""
+        """Text for screen readers; missing parts are empty."""
         if self.in_rows:
             gradients = f"gradients {' '.join(self.gradients)}" if self.gradients else ""
             return self.name, f"values {' '.join(self.values)}" if self.values else "", gradients
@@ -120,7 +121,7 @@ class PortLabel:
     # ----------------------------------------------------------------------------------------------------------- measures
     @property
     def widths(self) -> tuple[float, float]:
-        """Of a pill's two parts, 0 of a part that is not there; of rows of the name and of the numbers."""
+        """Widths of a pill's two parts, 0 if a part is missing; for rows, of the name and of the numbers."""
         name = text_width(self.name, LETTERS) * BOLD
         if self.in_rows:
             head = name + (text_width(self.shape, LETTERS) + GAP * bool(name) if self.shape else 0.0)
@@ -131,12 +132,12 @@ class PortLabel:
 
     @property
     def columns(self) -> list[float]:
-        """How wide the columns of rows are."""
+        """Widths of the columns of rows."""
         rows = [*self._lines(self.values), *self._lines(self.gradients)]
         return [max(text_width(text, LETTERS) for text in column) + 9 for column in zip(*rows, strict=True)]
 
     def _lines(self, numbers: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """Numbers row by row."""
+        """Split numbers into rows."""
         across = self.across or len(numbers)
         return [numbers[i : i + across] for i in range(0, len(numbers), across or 1)]
 
@@ -150,7 +151,7 @@ class PortLabel:
 
     # ------------------------------------------------------------------------------------------------------------ drawing
     def svg(self, top: float, scale: Scale | None) -> str:
-        """Its elements, about x = 0, from `top` on."""
+        """Return the SVG elements, centred at x = 0, with the upper side at `top`."""
         return f'<g class="gl-port" font-size="{LETTERS}">{self._rows(top) if self.in_rows else self._pill(top, scale)}</g>'
 
     def _pill(self, top: float, scale: Scale | None) -> str:
@@ -161,7 +162,7 @@ class PortLabel:
         parts = []
         if left:
             parts.append(f'<path d="{_half(start, top, left, round_left=True, round_right=not right)}" {_look(fill, stroke)}/>')
-            parts.append(_text(start + left / 2, top + BASELINE, _named(self.name, self.blue), ink))
+            parts.append(_text(start + left / 2, top + BASELINE, _name_and_text(self.name, self.blue), ink))
         if right:
             at = start + left
             outline = _half(at, top, right, round_left=not left, round_right=True)
@@ -188,7 +189,7 @@ class PortLabel:
             if head and at == top:
                 box = f'x="{tidy(start)}" y="{tidy(at)}" width="{tidy(head)}" height="{ROW}" rx="2"'
                 parts.append(f"<rect {box} {_look(VALUE_PANEL, VALUE)}/>")
-                parts.append(_text(start + head / 2, at + ROW - 3.6, _named(self.name, self.shape), VALUE_INK))
+                parts.append(_text(start + head / 2, at + ROW - 3.6, _name_and_text(self.name, self.shape), VALUE_INK))
             box = f'x="{tidy(start + head)}" y="{tidy(at)}" width="{tidy(wide)}" height="{tidy(ROW * len(lines))}" rx="2"'
             parts.append(f"{part}<rect {box} {_look(fill, stroke)}/>")
             for line in lines:
@@ -204,18 +205,18 @@ class PortLabel:
 def port_of(
     value: Value | None, gradient: Value | None, name: str, shape: str, *, always: bool = False, matrices: bool = False
 ) -> PortLabel:
-    """The port of a node.
+    """Make the port of a node.
 
     Parameters
     ----------
     value, gradient : Value or None
     name : str
     shape : str
-        The shape of what is made.
+        Shape of the result.
     always : bool
-        Whether the shape is said where there are no numbers besides.
+        Whether to show the shape even if there are no numbers.
     matrices : bool
-        Whether the numbers of small matrices are there, too.
+        Whether to show the numbers of small matrices.
     """
     values, gradients = elements(value, matrices=matrices), elements(gradient, matrices=matrices)
     if values and gradients and len(values) != len(gradients):
@@ -224,29 +225,29 @@ def port_of(
     several = value if values else gradient
     if matrices and several is not None and is_small_matrix(several.shape) and (values or gradients):
         return PortLabel(name, "", values, gradients, across=several.shape[1])
-    plain = several is None or sum(size > 1 for size in several.shape) < 2  # one row of numbers says it
+    plain = several is None or sum(size > 1 for size in several.shape) < 2  # a single row of numbers shows the shape
     if (values or gradients) and (plain or len(values or gradients) == 1):
         return PortLabel(name, "", values, gradients)
     return PortLabel(name, shape if always or norm is not None or values or gradients else "", values, gradients, norm)
 
 
 def is_small_matrix(shape: Sequence[int]) -> bool:
-    """Whether all numbers of a matrix are shown where small matrices are: of at most `SIDE` × `SIDE`."""
+    """Return whether a matrix has at most `SIDE` × `SIDE` elements, so that views can show all of its numbers."""
     return len(shape) == 2 and max(shape) <= SIDE and min(shape) > 0
 
 
 def elements(value: Value | None, *, matrices: bool = False) -> tuple[str, ...]:
-    """The numbers of a value, where they are few enough to stand at a node."""
+    """Return the elements of a value as texts, if they are few enough for a node."""
     if value is None or value.numbers is None:
         return ()
     if len(value.numbers) > ELEMENTS and not (matrices and is_small_matrix(value.shape)):
         return ()
     digits = 4 if len(value.numbers) == 1 else 3
-    return tuple(said(x, digits) for x in value.numbers)
+    return tuple(short_number(x, digits) for x in value.numbers)
 
 
-def said(x: Any, digits: int = 3) -> str:
-    """A number, as short as it can be read: "−0.2749", "1+2j", "True"."""
+def short_number(x: Any, digits: int = 3) -> str:
+    """Return a number as a short text: "−0.2749", "1+2j", "True"."""
     if isinstance(x, complex):
         return f"{x:.{digits}g}".strip("()").replace("-", "−")
     if x == 0:
@@ -258,7 +259,7 @@ def said(x: Any, digits: int = 3) -> str:
     return number(x, digits)
 
 
-def _named(name: str, text: str) -> str:
+def _name_and_text(name: str, text: str) -> str:
     bold = f'<tspan font-weight="600">{escape(name)}</tspan>' if name else ""
     return bold + ("\N{EN SPACE}" if name and text else "") + escape(text)
 
@@ -272,7 +273,7 @@ def _look(fill: str, stroke: str) -> str:
 
 
 def _half(x: float, y: float, width: float, *, round_left: bool, round_right: bool) -> str:
-    """The outline of a part of a pill, with round or straight ends."""
+    """Return the outline of one part of a pill, with round or straight ends."""
     r, right, bottom = HEIGHT / 2, x + width, y + HEIGHT
     a, b = (r if round_left else 0.0), (r if round_right else 0.0)
     path = f"M{tidy(x + a)} {tidy(y)}H{tidy(right - b)}"

@@ -1,7 +1,7 @@
-"""Rows drawn with the graph as rails at their left, as a history of commits is: see `rows`.
+"""Rows drawn with the graph as rails at their left, like a history of commits: see `rows`.
 
-A rail runs from a row to the rows that use what it makes; where it forks, each branch is as thick as its share in the gradient
-that comes back, and the row says the shares in words. Every row is an opaque band, so that one picture serves both themes.
+A rail runs from a row to the rows that use its result. Where it forks, each branch is as thick as its share in the gradient that
+comes back, and the row gives the shares in words. Every row is an opaque band, so one picture fits both themes.
 """
 
 from __future__ import annotations
@@ -32,44 +32,44 @@ from gradlab.explore.drawing import (
     tidy,
 )
 from gradlab.explore.graph.painting import share_text
-from gradlab.explore.graph.ports import LETTERS, Scale, elements, said, scale_of
+from gradlab.explore.graph.ports import LETTERS, Scale, elements, scale_of, short_number
 from gradlab.explore.graph.rows import GraphRow, Parameter, lanes, total
-from gradlab.explore.labels import shortened
+from gradlab.explore.labels import shorten
 
 WIDTH = 940.0  # of a notebook's output
 LABEL, CODE, SMALL = 12.0, 11.0, 9.5  # font sizes
 LOW, HIGH, GAP = 24.0, 32.0, 4.0  # a row with one line and with two, and the space between rows
-LANE, LANES = 13.0, 7  # the pitch of rails, and how many are told apart
+LANE, LANES = 13.0, 7  # the pitch of rails, and the maximum number of lanes
 BAR, SPACE = 62.0, 14.0  # the track of a bar; between columns
-BARS = 62  # small bars in a track at most
-SHOWN = 3  # rows that a gradient came from, and parameters
-SHORTEST, LONGEST = 150.0, 430.0  # of the column of labels
-WHOLE = 260.0  # up to which labels are whole before other columns find room
-LEAST = 96.0  # px of the chips where there is little room
-BESIDE = 7.0  # between a label and what is said besides on the same line
-INDENT, TWIST = 14.0, 14.0  # of a row in another one, and the room of the sign that opens a row
+BARS = 62  # maximum number of small bars in a track
+SHOWN = 3  # rows that a gradient came from, and parameters, in words
+SHORTEST, LONGEST = 150.0, 430.0  # of the label column
+WHOLE = 260.0  # labels up to this width are not shortened to make room for other columns
+LEAST = 96.0  # minimum width of the chips, in pixels
+BESIDE = 7.0  # between a label and the text beside it
+INDENT, TWIST = 14.0, 14.0  # of a row inside another one, and the space for the sign that opens a row
 MODULES = ("module", "stack", "function")
 BOLD = 1.09
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """What all rows of a picture share.
+    """Measures that all rows of a picture share.
 
     Attributes
     ----------
     start, width : float
-        Where the bands begin, and the width of all.
+        Where the bands begin, and the total width.
     x : dict of str to float
         Where each column begins.
     label : float
-        The width of the column of labels.
+        Width of the label column.
     twist : float
-        The room in it for the signs that open rows.
+        Space in it for the signs that open rows.
     flat : bool
-        Whether what is said besides is beside the label, and not below it.
+        Whether the small text is beside the label rather than below it.
     scale : Scale or None
-        Of the bars.
+        Scale of the bars.
     """
 
     start: float
@@ -85,15 +85,15 @@ class _Layout:
 
 
 class _Columns:
-    """The columns after the labels: their texts and chips, and how wide they are."""
+    """Texts, chips and widths of the columns after the label."""
 
     def __init__(self, rows: Sequence[GraphRow]) -> None:
         self._rows = rows
         self.came = [came_text(rows, here) for here in range(len(rows))]
         self.numbers = [gradient_text(row) for row in rows]
-        self.beside = [_beside(row) for row in rows]
+        self.beside = [_row_chips(row) for row in rows]
         self.made = [row.made for row in rows]
-        self.short = False  # whether the chips are
+        self.short = False  # whether the chips are shortened
         self.widths: dict[str, float] = {}
         self._measure()
 
@@ -106,14 +106,14 @@ class _Columns:
         }
 
     @property
-    def taken(self) -> float:
+    def total_width(self) -> float:
         return sum(wide + SPACE for wide in self.widths.values() if wide)
 
     def narrow(self, room: float) -> bool:
         """Leave out what matters least, step by step, until the columns fit into `room`. Return whether anything was left out."""
         rows = range(len(self._rows))
         for step in range(5):
-            if self.taken <= room:
+            if self.total_width <= room:
                 return step > 0
             if step == 0:
                 self.came = [came_text(self._rows, here, 1) for here in rows]
@@ -132,24 +132,24 @@ class _Columns:
 def paint_rows(
     rows: Sequence[GraphRow], *, note: str, alt: str, text: str = "", width: float | None = None
 ) -> tuple[Drawing, bool]:
-    """Draw some rows, each as a group with its number in `data-row`, and a leaf with that of its node in `data-leaf`.
+    """Draw rows, each as a group with its number in `data-row`; a leaf has the number of its node in `data-leaf`.
 
     Parameters
     ----------
     rows : sequence of GraphRow
     note : str
-        A line above them.
+        Line above the rows.
     alt, text : str
         See `Drawing`.
     width : float, optional
-        Pixels that there are: the rows are low, and columns that find no room are left out. By default a row may have two lines,
-        and the columns are as wide as is usual for them.
+        Available pixels. Then rows have one line, and columns that do not fit are left out. By default a row may have two lines,
+        and columns have their usual width.
 
     Returns
     -------
     drawing : Drawing
     cut : bool
-        Whether there is more to see in a wider drawing.
+        Whether a wider drawing would show more.
     """
     lane, many = lanes(rows)
     lane = [min(number, LANES - 1) for number in lane]
@@ -164,7 +164,7 @@ def paint_rows(
     labels = twist + max((INDENT * row.depth + _label_width(row, flat, alone=True) for row in closed), default=0.0)
     cut = flat and columns.narrow(free - min(labels, WHOLE))
     least, most = (min(labels, SHORTEST), math.inf) if flat else (SHORTEST, LONGEST)
-    label = min(wanted, max(least, free - columns.taken), most)
+    label = min(wanted, max(least, free - columns.total_width), most)
     x = {"line": start, "label": start + line + 4}
     at = x["label"] + label + SPACE
     for key, wide in columns.widths.items():
@@ -191,32 +191,32 @@ def paint_rows(
 
 
 def came_text(rows: Sequence[GraphRow], here: int, shown: int = SHOWN) -> str:
-    """ "98 % line 5 · 2 % line 4" of a gradient that several rows handed back to row `here`; "" of one from the next row."""
+    """Return "98 % line 5 · 2 % line 4" if several rows passed a gradient back to row `here`; "" if only the next row did."""
     came = rows[here].came_from
     if len(came) < 2 and all(target > here for target, _ in came):
         return ""
     parts = []
     for target, share in sorted(came, key=lambda pair: -abs(pair[1] or 0.0))[:shown]:
-        where = shortened(rows[target].where, 18) + (" of the next round" if target <= here else "")
+        where = shorten(rows[target].where, 18) + (" of the next round" if target <= here else "")
         parts.append(f"{share_text(share)} {where}" if share is not None and len(came) > 1 else where)
     more = f" and {len(came) - shown} more" if len(came) > shown else ""
     return " · ".join(parts) + more
 
 
 def gradient_text(row: GraphRow) -> str:
-    """The norm of what arrived, of a scalar the number; of several the least and the greatest."""
+    """Return the norm of the gradient that reached a row, or a scalar gradient itself; of several norms the range."""
     if row.norms:
         low, high = min(row.norms), max(row.norms)
-        return said(low) if low == high else f"{said(low)} … {said(high)}"
+        return short_number(low) if low == high else f"{short_number(low)} … {short_number(high)}"
     if row.gradient is None:
         return "no gradient" if row.kind == "cut" or row.none else ""
     numbers = elements(row.gradient)
-    return numbers[0] if len(numbers) == 1 else said(row.gradient.norm)
+    return numbers[0] if len(numbers) == 1 else short_number(row.gradient.norm)
 
 
 # ---------------------------------------------------------------------------------------------------------------- bands
 def _label_width(row: GraphRow, flat: bool, *, alone: bool = False) -> float:
-    """How wide a label is, with what is said besides unless it is `alone`."""
+    """Return the width of a label, with the small text beside it unless `alone`."""
     code = row.kind in ("line", "cut")
     label = text_width(row.label, CODE, mono=True) if code else text_width(row.label, LABEL) * BOLD
     small = 0.0 if alone else text_width(row.small, SMALL)
@@ -252,14 +252,14 @@ def _band(row: GraphRow, top: float, layout: _Layout, columns: _Columns, here: i
     left += layout.twist
     end = layout.width - 12 if row.opened else x["label"] + 2 + layout.label
     code = row.kind in ("line", "cut")
-    label = _fitted(row.label, end - left, CODE if code else LABEL, mono=code)
+    label = _shorten_to(row.label, end - left, CODE if code else LABEL, mono=code)
     whole = f"<title>{escape(row.label)}</title>" if label != row.label else ""
     look = f'font-family="{MONO}" font-size="{CODE}"' if code else f'font-size="{LABEL}" font-weight="600"'
     svg.append(f'<text x="{tidy(left)}" y="{tidy(base)}" {look} fill="{quiet if cut else ink}">{whole}{escape(label)}</text>')
     if row.small and not output:
         if layout.flat:
             left += BESIDE + (text_width(label, CODE, mono=True) if code else text_width(label, LABEL) * BOLD)
-        small = _ending(row.small, end - left) if layout.flat else _fitted(row.small, end - left, SMALL, bold=False)
+        small = _ending(row.small, end - left) if layout.flat else _shorten_to(row.small, end - left, SMALL, bold=False)
         below = base if layout.flat else middle + 10
         svg.append(f'<text x="{tidy(left)}" y="{tidy(below)}" fill="{quiet}">{escape(small)}</text>')
     if made := columns.made[here]:
@@ -278,7 +278,7 @@ def _band(row: GraphRow, top: float, layout: _Layout, columns: _Columns, here: i
 
 
 def _gradient(row: GraphRow, x: float, middle: float, text: str, scale: Scale | None, ink: str) -> str:
-    """A bar on the picture's scale, or one for each time that the row stands for, and the number."""
+    """Return a bar on the picture's scale, or one for each norm of the row, and the number."""
     parts = []
     if row.norms and scale is not None:
         norms = row.norms if len(row.norms) <= BARS else [row.norms[i * len(row.norms) // BARS] for i in range(BARS)]
@@ -303,27 +303,27 @@ def _gradient(row: GraphRow, x: float, middle: float, text: str, scale: Scale | 
 
 
 def _ending(text: str, room: float) -> str:
-    """The last of the parts of a text, " · " between them, that fit."""
+    """Return the last parts of a text, separated by " · ", that fit."""
     parts = text.split(" · ")
     while parts and text_width(" · ".join(parts), SMALL) > room:
         parts.pop(0)
     return " · ".join(parts)
 
 
-def _fitted(text: str, room: float, size: float, *, mono: bool = False, bold: bool = True) -> str:
-    """`text` with its middle left out where it is wider than there is room."""
+def _shorten_to(text: str, room: float, size: float, *, mono: bool = False, bold: bool = True) -> str:
+    """Shorten `text` in the middle if it is too wide."""
     factor = BOLD if bold and not mono else 1.0
     if text_width(text, size, mono) * factor <= room:
         return text
     characters = len(text)
-    while characters > 4 and text_width(shortened(text, characters), size, mono) * factor > room:
+    while characters > 4 and text_width(shorten(text, characters), size, mono) * factor > room:
         characters -= 1
-    return shortened(text, characters)
+    return shorten(text, characters)
 
 
 # ---------------------------------------------------------------------------------------------------------------- chips
 class Chip(NamedTuple):
-    """A parameter, what is said of several, or what a row was given."""
+    """A parameter, a summary of several, or an operand of the row."""
 
     kind: str  # "leaf", "sum", "none", "data" or "more"
     name: str
@@ -331,20 +331,20 @@ class Chip(NamedTuple):
     leaf: int = -1
 
 
-def _beside(row: GraphRow) -> list[Chip]:
-    """The chips of a row: its parameters and its data."""
+def _row_chips(row: GraphRow) -> list[Chip]:
+    """Return the chips of a row: its parameters and its data."""
     chips: list[Chip] = []
     parameters = row.parameters
     if row.kind not in MODULES and len(parameters) > SHOWN and not any(p.none for p in parameters):
         norm = total([p.gradient for p in parameters])
-        chips.append(Chip("leaf", f"{len(parameters)} parameters", "" if norm is None else said(norm)))
+        chips.append(Chip("leaf", f"{len(parameters)} parameters", "" if norm is None else short_number(norm)))
     elif row.kind in MODULES or len(parameters) > SHOWN:
         known = [p for p in parameters if not p.none]
         norm = total([p.gradient for p in known])
         if norm is not None:
             weight = total([p.value for p in known])
-            ratio = f" ÷ {said(weight)} = {said(norm / weight, 2)}" if weight else ""
-            chips.append(Chip("sum", f"{said(norm)}{ratio}"))
+            ratio = f" ÷ {short_number(weight)} = {short_number(norm / weight, 2)}" if weight else ""
+            chips.append(Chip("sum", f"{short_number(norm)}{ratio}"))
         elif parameters and not known:
             chips.append(Chip("none", "no gradient"))
         elif parameters:
@@ -353,13 +353,13 @@ def _beside(row: GraphRow) -> list[Chip]:
         if known and without:
             chips.append(Chip("none", f"{len(without)} without gradient"))
     else:
-        chips += [_named(p) for p in parameters]
+        chips += [_parameter_chip(p) for p in parameters]
     return chips + [Chip("data", text) for text in row.data]
 
 
-def _named(parameter: Parameter) -> Chip:
-    number = "no gradient" if parameter.none else "" if parameter.gradient is None else said(parameter.gradient)
-    return Chip("leaf", shortened(parameter.name, 22), number, parameter.node)
+def _parameter_chip(parameter: Parameter) -> Chip:
+    number = "no gradient" if parameter.none else "" if parameter.gradient is None else short_number(parameter.gradient)
+    return Chip("leaf", shorten(parameter.name, 22), number, parameter.node)
 
 
 def _chip_width(chip: Chip) -> float:
@@ -372,7 +372,7 @@ def _chips_width(chips: Sequence[Chip]) -> float:
 
 
 def _chips_within(chips: Sequence[Chip], room: float) -> list[Chip]:
-    """The first chips that fit, of a sum the norm alone, and how many more there are."""
+    """Return the first chips that fit, with sums reduced to the norm, and the number of the rest."""
     chips = [chip._replace(name=chip.name.partition(" ÷ ")[0]) if chip.kind == "sum" else chip for chip in chips]
     some, kept = chips, len(chips)
     while kept and _chips_width(some) > room:
@@ -402,7 +402,7 @@ def _chip(x: float, middle: float, chip: Chip) -> str:
 
 # ---------------------------------------------------------------------------------------------------------------- rails
 def _heads(layout: _Layout, columns: _Columns, *, modules: bool, y: float) -> list[str]:
-    """What the columns are."""
+    """Return the headings of the columns."""
     x, widths, texts = layout.x, columns.widths, []
     if widths["gradient"] and layout.scale is not None:
         texts.append((x["gradient"], f"‖gradient‖, log {layout.scale}"))
@@ -420,7 +420,7 @@ def _heads(layout: _Layout, columns: _Columns, *, modules: bool, y: float) -> li
 
 
 def _rails(rows: Sequence[GraphRow], lane: Sequence[int], middles: Sequence[float]) -> list[str]:
-    """The lines between the rows, and a dot at each."""
+    """Return the lines between the rows, and a dot at each row."""
     x = [9 + LANE * number for number in lane]
     parts = ['<g fill="none" stroke-linecap="round">']
     for at, row in enumerate(rows):

@@ -1,8 +1,8 @@
 """A graph as rows in the order of the program: the lines of the user's own code, or the modules of a model.
 
-A row is a fold: some nodes, what they hand on, the gradient that arrived there, and which rows it came from with their shares.
-Loops make no rows of their own: a line that ran fifty times is one row with fifty norms. All of it is plain data; `rails` draws
-it and `listing` writes it.
+A row summarises some nodes: their result, the gradient that reached it, and the rows this gradient came from, with shares. Loops
+do not add rows: a line that ran fifty times is one row with fifty norms. Rows are plain data; `rails` draws them and `listing`
+prints them.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.ports import elements
 from gradlab.explore.graph.spans import brief, rounds, whole_layers
 from gradlab.explore.graph.torn_edges import cut_words
-from gradlab.explore.labels import shortened
+from gradlab.explore.labels import shorten
 from gradlab.explore.markup import count, shape_text
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, Trace
 from gradlab.explore.trace.values import Value
 
-MOST = 26  # rows of a picture
-MODULES = 18  # of modules, whose rows are higher
-TOPS = 3  # leaves that have a row of their own, because several rows use them
-STEPS = 2  # lines of the cell, up to which those of the functions that they call are shown instead
+MOST = 26  # rows in a picture
+MODULES = 18  # rows of modules, which are higher
+TOPS = 3  # leaves with a row of their own because several rows use them
+STEPS = 2  # up to this many lines of the cell, the lines of the functions that they call are shown instead
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A leaf that a row uses, with the norms of its gradient and of itself; None where they are not known."""
+    """A leaf that a row uses, with the norms of its gradient and of itself; None if unknown."""
 
     name: str
     gradient: float | None
     value: float | None
-    none: bool = False  # the sweep brought it no gradient
+    none: bool = False  # it got no gradient in the sweep
     node: int = -1
 
 
@@ -51,35 +51,35 @@ class GraphRow:
     label : str
         The user's code, or the name.
     small : str
-        What is said of it besides.
+        Additional text.
     line : str
-        Its number.
+        Line number.
     where : str
-        What other rows call it: "line 5", "ln_f".
+        Name of the row in other rows: "line 5", "ln_f".
     made : str
-        The shape of what it hands on, of a scalar the value.
+        Shape of the result; of a scalar the value.
     gradient : Value or None
-        What arrived there.
+        The gradient that reached the result.
     norms : tuple of float
-        Of what ran several times, or of several modules that are alike.
+        Norms of code that ran several times, or of several equal modules.
     came_from : tuple of (int, float or None)
-        The rows that handed that gradient back, and their shares in it.
+        Rows that passed that gradient back, and their shares.
     parameters : tuple of Parameter
-        The leaves that only it uses.
+        Leaves that only this row uses.
     data : tuple of str
-        What it was given that needs no gradient.
+        Operands that need no gradient.
     members : tuple of int
         The nodes.
     end : int
-        The node that hands on what the row makes; −1 of none.
+        Node that makes the row's result; −1 for none.
     none : bool
-        Whether it is a leaf that the sweep brought no gradient.
+        Whether it is a leaf that got no gradient in the sweep.
     depth : int
-        In how many open rows it is.
+        Number of open rows around it.
     opened : bool or None
-        Whether the rows in it are shown; None where there are none.
+        Whether the rows in it are shown; None if it has none.
     key : str
-        Its address among rows that open and close.
+        Address among rows that open and close.
     """
 
     kind: str
@@ -103,7 +103,7 @@ class GraphRow:
 
 @dataclass
 class Part:
-    """What becomes a row; an open one has no members, since the rows in it have them."""
+    """The source of a row. An open part has no members, since the rows in it have them."""
 
     kind: str
     label: str
@@ -119,17 +119,17 @@ class Part:
 
 # ----------------------------------------------------------------------------------------------------------------- code
 def code_rows(trace: Trace) -> list[GraphRow]:
-    """A row for each of the user's lines: of the cell, or, where it has hardly any, of the functions that it calls."""
+    """Make a row for each of the user's lines: of the cell or, if there are hardly any, of the functions that it calls."""
     nodes = trace.nodes
     cells = _by_line(trace, [node.cell or node.place for node in nodes])
     if len(cells) <= STEPS:
         inner = _by_line(trace, [node.place or node.cell for node in nodes])
         cells = inner if len(inner) > len(cells) else cells
-    return RowMaker(trace, nodes, trace.edges).rows(_merged(cells, nodes))
+    return RowMaker(trace, nodes, trace.edges).rows(_merge(cells, nodes))
 
 
 def _by_line(trace: Trace, places: Sequence[Line | None]) -> list[Part]:
-    """The operations by statement: in the cell from above, elsewhere as they follow each other."""
+    """Group the operations by statement: in the cell in source order, elsewhere in order of execution."""
     by_line: dict[tuple[str, int, str], list[int]] = {}
     lines: dict[tuple[str, int, str], Line] = {}
     lost: list[int] = []
@@ -147,7 +147,7 @@ def _by_line(trace: Trace, places: Sequence[Line | None]) -> list[Part]:
     keys = sorted(by_line, key=(lambda key: key[1]) if one_file else (lambda key: by_line[key][0]))
     uses = uses_of(trace.nodes, trace.edges)
     parts = [_line_part(trace, uses, lines[key], key[1], by_line[key]) for key in keys]
-    if lost and parts:  # what the library made on its own belongs to the line before it
+    if lost and parts:  # operations that the library added belong to the line before
         at = {i: part for part in parts for i in part.members}
         for i in lost:
             part = at.get(i - 1, parts[0])
@@ -160,7 +160,7 @@ def _line_part(trace: Trace, uses: Uses, line: Line, first: int, members: list[i
     text = line.statement or line.source or line.where
     name = "" if line.function in ("", "<module>") or line.in_cell else line.function
     times = Counter((trace.nodes[i].operation, trace.nodes[i].place) for i in members)
-    often = min(times.values())  # a function of a library may do one thing twice at one place
+    often = min(times.values())  # a library function may do one thing twice in one place
     small = " · ".join(filter(None, (f"in {name}" if name else "", f"{often} times" if often > 1 else "")))
     ends = rounds(trace.nodes, uses, sorted(members), often)
     norms = [value.norm for [i] in ends if (value := trace.nodes[i].gradient) is not None]
@@ -169,7 +169,7 @@ def _line_part(trace: Trace, uses: Uses, line: Line, first: int, members: list[i
 
 
 def first_line(trace: Trace, place: Line) -> int:
-    """The number of the line that a statement begins on."""
+    """Return the number of the line on which a statement begins."""
     if not place.in_cell or not place.statement:
         return place.line
     for number in range(min(place.line, len(trace.source)), 0, -1):
@@ -181,7 +181,7 @@ def first_line(trace: Trace, place: Line) -> int:
 
 # -------------------------------------------------------------------------------------------------------------- modules
 def module_rows(trace: Trace) -> list[GraphRow]:
-    """A row for each module that was called, those that are alike together, and for what was computed outside of them."""
+    """Make a row for each module that was called, with equal modules together, and for code outside modules."""
     numbered = [replace(node, members=(i,)) for i, node in enumerate(trace.nodes)]
     nodes, edges = fold(*whole_layers(numbered, trace.edges, trace.layers), MODULES, trace.layers, lines=False)
     parts = []
@@ -194,12 +194,12 @@ def module_rows(trace: Trace) -> list[GraphRow]:
             if kind == "operation" and node.place is not None and node.place != node.cell and node.place.source:
                 label = brief(node.place.source)
             parts.append(Part(kind, label, [i], small, "" if at is None else str(at.line), label, node.norms))
-    return RowMaker(trace, nodes, edges, folded=True).rows(_merged(parts, nodes))
+    return RowMaker(trace, nodes, edges, folded=True).rows(_merge(parts, nodes))
 
 
 # ----------------------------------------------------------------------------------------------------------------- rows
-def _merged(parts: list[Part], nodes: Sequence[GraphNode]) -> list[Part]:
-    """No more parts than there are rows: neighbours become one, those with the fewest operations first."""
+def _merge(parts: list[Part], nodes: Sequence[GraphNode]) -> list[Part]:
+    """Merge neighbours until there are no more parts than rows, those with the fewest operations first."""
     sizes = [sum(nodes[i].count for i in part.members) for part in parts]
     parts = list(parts)
     spans = [(part.line, part.line) for part in parts]
@@ -218,24 +218,24 @@ def _merged(parts: list[Part], nodes: Sequence[GraphNode]) -> list[Part]:
 
 @dataclass(frozen=True)
 class _Inside:
-    """What the members of a row say by themselves, whatever else is shown."""
+    """Properties of a row's members that do not depend on which rows are shown."""
 
-    handing: tuple[int, ...]  # those that are used outside
+    used_outside: tuple[int, ...]  # members that are used outside the row
     end: int
     data: tuple[str, ...]
     members: tuple[int, ...]
 
 
 class RowMaker:
-    """Makes the rows of a graph, for each state in which parts of it are open.
+    """Make the rows of a graph, whichever parts of it are open.
 
     Parameters
     ----------
     trace : Trace
     nodes, edges : sequence
-        Of the trace, or contracted ones.
+        Nodes and edges of the trace, or contracted ones.
     folded : bool
-        Whether nodes stand for several of the trace.
+        Whether nodes replace several nodes of the trace.
 
     Attributes
     ----------
@@ -256,8 +256,8 @@ class RowMaker:
         self._known: dict[tuple[int, ...], _Inside] = {}
 
     def rows(self, parts: Sequence[Part]) -> list[GraphRow]:
-        """Return a row for each of some disjoint parts without leaves, with the leaves that several of them use above and the
-        outputs below."""
+        """Return a row for each of some disjoint parts without leaves, with leaves that several of them use above and the outputs
+        below."""
         place = self._places(parts)
         users = {i: {place[t] for t in self.uses[i] if place[t] >= 0} for i in self._leaves}
         shared = [i for i, among in users.items() if len(among) > 1]
@@ -275,7 +275,7 @@ class RowMaker:
         return _with_cuts(self._trace, [self._row(place, at, part, tuple(leaves[at])) for at, part in enumerate(parts)])
 
     def _places(self, parts: Sequence[Part]) -> list[int]:
-        """In which part each node is; −1 in none."""
+        """Return the number of each node's part; −1 for none."""
         place = [-1] * len(self._nodes)
         for at, part in enumerate(parts):
             for i in part.members:
@@ -283,7 +283,7 @@ class RowMaker:
         return place
 
     def _alone(self, i: int) -> Part:
-        """A leaf or an output that has a row of its own."""
+        """Make the part of a leaf or an output that has its own row."""
         node = self._nodes[i]
         return Part(node.kind, node.label, [i], where=node.label, key=f"n{i}")
 
@@ -295,18 +295,18 @@ class RowMaker:
         return self._parameters[i]
 
     def end(self, members: Sequence[int]) -> int:
-        """Return the node that hands on what some nodes make, the last of them that is used outside; −1 of none."""
+        """Return the node that makes the result of some nodes: the last one that is used outside; −1 for none."""
         return self._inside(members).end if members else -1
 
     def _inside(self, members: Sequence[int]) -> _Inside:
         key = tuple(members)
         if key not in self._known:
             own, nodes = set(members), self._nodes
-            handing = tuple(i for i in members if any(edge.target not in own for edge in self._out_edges.get(i, ())))
+            used_outside = tuple(i for i in members if any(edge.target not in own for edge in self._out_edges.get(i, ())))
             texts = dict.fromkeys(operand_text(o) for i in members for o in nodes[i].operands if o.kind == "input")
-            data = tuple(shortened(text, 24) for text in texts if text)[:2]
+            data = tuple(shorten(text, 24) for text in texts if text)[:2]
             whole = tuple(sorted(m for i in members for m in (nodes[i].members or (i,))))
-            self._known[key] = _Inside(handing, max(handing, default=max(members)), data, whole)
+            self._known[key] = _Inside(used_outside, max(used_outside, default=max(members)), data, whole)
         return self._known[key]
 
     def _row(self, place: Sequence[int], at: int, part: Part, parameters: tuple[Parameter, ...]) -> GraphRow:
@@ -316,11 +316,11 @@ class RowMaker:
         inside = self._inside(part.members)
         node = self._nodes[inside.end]
         shares: dict[int, float | None] = {}
-        for edge in (edge for i in inside.handing for edge in self._out_edges[i]):
+        for edge in (edge for i in inside.used_outside for edge in self._out_edges[i]):
             target = place[edge.target]
             if target in (-1, at):
                 continue
-            known = edge.share if len(inside.handing) == 1 else None
+            known = edge.share if len(inside.used_outside) == 1 else None
             before = shares.get(target, 0.0)
             shares[target] = None if known is None or before is None else before + known
         return GraphRow(
@@ -341,12 +341,12 @@ class RowMaker:
 
 
 def _whole(node: GraphNode, i: int) -> int:
-    """Return the number that a node which was not folded has in the trace."""
+    """Return the number in the trace of a node that was not folded."""
     return node.members[0] if node.members else i
 
 
 def made_text(node: GraphNode) -> str:
-    """The shape of what a node makes, of a scalar its value."""
+    """Return the shape of a node's result; of a scalar the value."""
     numbers = elements(node.value)
     if len(numbers) == 1 and not node.shape:
         return numbers[0]
@@ -354,7 +354,7 @@ def made_text(node: GraphNode) -> str:
 
 
 def _with_cuts(trace: Trace, rows: list[GraphRow]) -> list[GraphRow]:
-    """The rows with one for each line of the cell where a history ends, in its place among those that are in no other row."""
+    """Add a row for each line of the cell where a history ends, in its place among the outermost rows."""
     if not all(row.line.isdigit() or row.kind in ("leaf", "output") for row in rows if not row.depth):
         return rows
     there = {row.line for row in rows if row.kind == "line"}
@@ -372,14 +372,14 @@ def _with_cuts(trace: Trace, rows: list[GraphRow]) -> list[GraphRow]:
 
 
 def total(norms: Sequence[float | None]) -> float | None:
-    """The norm of several tensors together; None if none is known."""
+    """Return the norm of several tensors together; None if none is known."""
     known = [norm for norm in norms if norm is not None]
     return math.hypot(*known) if known else None
 
 
 def lanes(rows: Sequence[GraphRow]) -> tuple[list[int], int]:
-    """The lane of each row's rail, and how many lanes there are: a tensor keeps its lane until its last use below, and who uses a
-    tensor last goes on in its lane."""
+    """Return the lane of each row's rail, and the number of lanes. A tensor keeps its lane until its last use, and the row of
+    that use continues the lane."""
     last = [max((t for t, _ in row.came_from if t > at), default=at) for at, row in enumerate(rows)]
     sources: list[list[int]] = [[] for _ in rows]
     for at, row in enumerate(rows):
@@ -387,7 +387,7 @@ def lanes(rows: Sequence[GraphRow]) -> tuple[list[int], int]:
             if target > at:
                 sources[target].append(at)
     lane = [0] * len(rows)
-    busy: dict[int, int] = {}  # lane: until which row
+    busy: dict[int, int] = {}  # the row until which each lane is used
     for at in range(len(rows)):
         ending = [lane[s] for s in sources[at] if last[s] == at]
         free = [number for number in range(len(busy) + 1) if busy.get(number, -1) <= at]

@@ -1,4 +1,4 @@
-"""`graphs(a=out1, b=out2)`: several graphs beside each other, each under its name, for lessons."""
+"""`graphs(a=out1, b=out2)`: several graphs side by side, each under its name, for teaching."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from gradlab.explore.drawing import DIM, SANS, Drawing, Pictured, above, beside, clean, escape, text_width
 from gradlab.explore.graph.front import graph
 from gradlab.explore.graph.graphs import Graph
-from gradlab.explore.labels import shortened
+from gradlab.explore.labels import shorten
 from gradlab.explore.libraries import library_of
 from gradlab.explore.markup import NO_MATH, escape_html
 from gradlab.explore.names import caller_names
 
-WIDTH = 1100  # pixels, beyond which the next row of a bitmap begins
+WIDTH = 1100  # pixels after which a bitmap starts a new row
 GAP = 36
 LABEL = 13.0
 LONGEST = 60
@@ -23,30 +23,30 @@ LONGEST = 60
 def graphs(
     *outs: Any, names: Mapping[str, Any] | None = None, limit: int | None = None, level: str | None = None, **named: Any
 ) -> Graphs:
-    """The graphs of several tensors, drawn side by side, each under its name.
+    """Draw the graphs of several tensors side by side, each under its name.
 
     Parameters
     ----------
     *outs : Tensor, sequence of Tensor, or Graph
-        What was computed. Each is called as the caller's variable is, or "graph 1", "graph 2", ….
+        Computed tensors. Each gets the name of the caller's variable, or "graph 1", "graph 2", ….
     names : mapping of str to Tensor, optional
-        What to call tensors. By default the names that the caller's variables have.
+        Names for tensors. By default, the names of the caller's variables.
     limit, level : optional
-        Of every graph, as of `graph`.
+        As for `graph`, for every graph.
     **named : Tensor, sequence of Tensor, or Graph
-        The same under names of their own: ``gl.graphs(before=loss1, after=loss2)``.
+        More tensors, with their own names: ``gl.graphs(before=loss1, after=loss2)``.
 
     Returns
     -------
     Graphs
-        Shown as pictures in a notebook, in a row where there is room and else one below the other.
+        Shown as pictures in a notebook, in a row if there is room, else one below the other.
 
     Raises
     ------
     ValueError
-        If nothing is given.
+        If there are no arguments.
     TypeError, RuntimeError
-        As of `graph`; the error says which of them it is about.
+        As for `graph`; the error names the argument.
 
     Examples
     --------
@@ -81,31 +81,31 @@ def _graph(label: str, out: Any, names: Mapping[str, Any], limit: int | None, le
 
 
 class Graphs(Pictured):
-    """Several graphs with their names. Made by `graphs`.
+    """Several named graphs. Made by `graphs`.
 
     Attributes
     ----------
     graphs : dict of str to Graph
-        By name, in their order.
+        The graphs by name, in order.
     """
 
     def __init__(self, graphs: Mapping[str, Graph]) -> None:
         self.graphs = dict(graphs)
 
     def __getitem__(self, name: str) -> Graph:
-        """The graph of a name."""
+        """Return a graph by name."""
         return self.graphs[name]
 
     def __len__(self) -> int:
         return len(self.graphs)
 
     def text(self) -> str:
-        """The graphs as texts, one below the other."""
+        """Return the graphs as texts, one below the other."""
         return "\n\n".join(f"{clean(name)}:\n{one.drawing().text}" for name, one in self.graphs.items())
 
     @cached_property
     def _drawing(self) -> Drawing:
-        """All of them on one sheet, in rows of about a notebook's width."""
+        """All graphs on one sheet, in rows of about a notebook's width."""
         rows: list[list[Drawing]] = []
         left = 0.0
         for name, one in self.graphs.items():
@@ -119,11 +119,11 @@ class Graphs(Pictured):
         return above(*(beside(*row, gap=GAP) for row in rows), gap=GAP)
 
     def drawing(self) -> Drawing:
-        """The picture, to be put together with others."""
+        """Return the picture, for combining it with others."""
         return self._drawing
 
     def html(self) -> str:
-        """A figure for each, in a row that is broken where there is no more room."""
+        """Return a figure for each graph, in a row that wraps."""
         figures = []
         for name, one in self.graphs.items():
             caption = f'<figcaption style="font-weight:600;font-size:13px;margin:0 0 4px 0">{escape_html(name)}</figcaption>'
@@ -142,8 +142,8 @@ class Graphs(Pictured):
 
 
 def _label(name: str) -> Drawing:
-    """A name above its graph."""
-    text = shortened(name, LONGEST)
+    """Return a drawing of a graph's name."""
+    text = shorten(name, LONGEST)
     return Drawing(
         f'<text x="4" y="13" font-size="{LABEL}" font-weight="600" font-family="{SANS}" fill="{DIM}">{escape(text)}</text>',
         text_width(text, LABEL) * 1.1 + 8,

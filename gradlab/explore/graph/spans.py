@@ -1,12 +1,13 @@
-"""A large graph seen by what the user has named: modules, functions, lines. Each is one node, opened as far as there is room.
+"""Folding by names: modules, functions and lines of the user's become one node each, opened as far as there is room.
 
-Every node has a path: the modules that it was made in, or the line of the cell and the function that it called, and last the
-line itself. The paths make a tree of folds. What is seen is found from its root on: the largest fold that can be opened
-within the limit is opened, again and again, and lines last. Parts of a module that are numbered and alike (the blocks of a
-transformer) stand behind each other as one stack; opening a stack opens its first copy.
+Every node has a path: the modules in which it was made, or the line of the cell and the function that it called, and finally the
+line itself. The paths form a tree of folds. Starting at its root, the largest fold that can be opened within the limit is opened,
+again and again; lines are opened last. Numbered parts of a module that are equal (the blocks of a transformer) are drawn as one
+stack; opening a stack opens its first copy.
 
-A parameter belongs to the innermost fold that holds all its uses. An operation that only moves or reshapes is hidden in what it
-moves. A fold that the graph leaves and enters again (a function that is called at every step) is drawn once for each time.
+A parameter belongs to the innermost fold that contains all its uses. An operation that only moves or reshapes is hidden in the
+operation whose result it moves. A fold that the graph leaves and enters again (a function called at every step) is drawn once for
+each time.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gradlab.diagnose.source_locations import source_of
-from gradlab.explore.graph.contraction import Group, Uses, contracted, folded, handing_on, uses_of
+from gradlab.explore.graph.contraction import Group, Uses, contract, group_of, last_used_outside, uses_of
 from gradlab.explore.markup import count
 from gradlab.explore.module_paths import CALL, is_below, path_range, prefixes
 from gradlab.explore.operations import lookup
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, ModuleCall
 
-Step = tuple[str, str]  # a kind (module, call, function, line) and what it is called
+Step = tuple[str, str]  # a kind (module, call, function, line) and a name
 Path = tuple[Step, ...]
 Nodes = Sequence[GraphNode]
 Edges = Sequence[GraphEdge]
 
-SHORT = 26  # characters of an expression that is said whole
-# Modules of the libraries that compute a layer in many operations, or in one of a name that nobody wrote.
+SHORT = 26  # characters of an expression that is not shortened
+# Library modules that compute a layer in many operations, or in one operation with a name that users do not write.
 WHOLE_LAYERS = frozenset(("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell", "MultiheadAttention", "EmbeddingBag"))
 
 
 def without_moves(nodes: Nodes, edges: Edges, calls: Sequence[ModuleCall] = ()) -> tuple[Nodes, Edges]:
-    """The graph in which what only moves or reshapes a tensor is hidden in the operation that made it, or in its one use; of
-    what a whole layer moves in one of its own."""
+    """Hide each operation that only moves or reshapes a tensor in the operation that made the tensor, or in its only use. Within
+    a whole layer, hide it in an operation of that layer."""
     layers = layers_of(nodes, calls)
     inputs: list[list[int]] = [[] for _ in nodes]
     users: list[list[int]] = [[] for _ in nodes]
@@ -49,7 +50,7 @@ def without_moves(nodes: Nodes, edges: Edges, calls: Sequence[ModuleCall] = ()) 
         source = inputs[i][0]
         if nodes[source].kind == "operation" and layers[i] == layers[source]:
             owner[i] = owner[source]
-    for i in reversed(range(len(nodes))):  # of what no operation made: where it is used
+    for i in reversed(range(len(nodes))):  # without an operation that made it: where it is used
         node = nodes[i]
         if not is_move(node) or owner[i] != i or len(set(users[i])) != 1:
             continue
@@ -65,12 +66,12 @@ def without_moves(nodes: Nodes, edges: Edges, calls: Sequence[ModuleCall] = ()) 
             while len(set(users[last])) == 1 and _root(owner, users[last][0]) == main and users[last][0] > last:
                 last = users[last][0]
             groups.append(Group(members, _as_one(nodes, main, last, members)))
-    return contracted(nodes, _past_moves(edges, owner), groups) if groups else (nodes, edges)
+    return contract(nodes, _past_moves(edges, owner), groups) if groups else (nodes, edges)
 
 
 def _past_moves(edges: Edges, owner: list[int]) -> list[GraphEdge]:
-    """The edges, those from what only moves a tensor to its one use as if they came from the operation that made the tensor: what
-    comes back there is that use's part in the sum."""
+    """Return the edges, with an edge from a moving operation to its only use replaced by one from the operation that made the
+    tensor. Its gradient is that use's part of the sum."""
     uses = Counter(edge.source for edge in edges)
     into: dict[int, GraphEdge] = {edge.target: edge for edge in edges if owner[edge.target] == _root(owner, edge.source)}
     kept = []
@@ -94,7 +95,7 @@ def _root(owner: list[int], i: int) -> int:
 
 
 def _as_one(nodes: Nodes, main: int, last: int, members: Sequence[int]) -> GraphNode:
-    """An operation with what moves its argument and its result, of which `last` is the last."""
+    """Merge an operation with the operations that move its argument and its result, ending with `last`."""
     node, end = nodes[main], nodes[last]
     numbers = tuple(number for i in members for number in nodes[i].members)
     operands = tuple(operand for i in members for operand in nodes[i].operands)
@@ -111,8 +112,8 @@ def _as_one(nodes: Nodes, main: int, last: int, members: Sequence[int]) -> Graph
 
 # --------------------------------------------------------------------------------------------------------- whole layers
 def layers_of(nodes: Nodes, calls: Sequence[ModuleCall], whole: Collection[str] | None = None) -> list[Step | None]:
-    """The whole layer that each operation is a part of: a module of the library, or a call of a function; None of the others.
-    `whole` has the paths of the modules, if not their kinds but the caller decides."""
+    """Return the whole layer of each operation: a library module, or a call of a function; None for other operations. `whole`
+    has the paths of these modules, if the caller decides rather than their kinds."""
     if whole is not None:
         return [("module", node.layer) if node.layer in whole and node.kind == "operation" else None for node in nodes]
     outside = called_from(calls)
@@ -130,8 +131,8 @@ def layers_of(nodes: Nodes, calls: Sequence[ModuleCall], whole: Collection[str] 
 
 
 def called_from(calls: Sequence[ModuleCall]) -> set[tuple[str, Line | None]]:
-    """The modules with the lines that called them. What a module of the library computes has the user's line that called it,
-    which lies outside of the module."""
+    """Return the modules with the lines that called them. Operations of a library module have the user's line that called it,
+    which is outside the module."""
     return {(call.path, call.place) for call in calls}
 
 
@@ -142,16 +143,16 @@ def whole_layers(
     unfold: Collection[int] = (),
     whole: Collection[str] | None = None,
 ) -> tuple[Nodes, Edges]:
-    """The graph in which each layer that is computed in many operations, as an LSTM is, is one node with its parameters.
+    """Replace each layer that is computed in many operations, such as an LSTM, by one node with its parameters.
 
     Parameters
     ----------
     nodes, edges
     calls : sequence of ModuleCall
     unfold : collection of int
-        Nodes that are to be seen by themselves, as numbered in `members`.
+        Nodes that must be visible, as numbered in `members`.
     whole : collection of str, optional
-        The paths of the modules that are one node each. By default those of kinds that compute in many operations.
+        Paths of the modules that become one node each. By default, modules of kinds that compute in many operations.
     """
     layers = layers_of(nodes, calls, whole)
     if not any(layers):
@@ -169,19 +170,19 @@ def whole_layers(
     hidden = [[fold] for fold in folds.values() if not any(seen.intersection(nodes[i].members) for i in fold.members)]
     kinds, times = {call.path: call.kind for call in calls}, Counter(call.path for call in calls)
     plain = len({prefixes(node.layer)[0] for node in nodes if node.layer}) < 2
-    groups = [_named(nodes, uses, stack, piece, kinds, times, plain) for stack, piece in _convex(nodes, edges, hidden)]
-    return contracted(nodes, edges, groups)
+    groups = [_stack_group(nodes, uses, stack, piece, kinds, times, plain) for stack, piece in _convex(nodes, edges, hidden)]
+    return contract(nodes, edges, groups)
 
 
 def is_parameter(leaf: GraphNode, module: str) -> bool:
-    """Whether a leaf that is used in a module alone belongs to it by its name; an input of the module does not."""
+    """Return whether a leaf that only one module uses belongs to it by name; an input of the module does not."""
     return not leaf.name or any(is_below(name, module) for name in leaf.name.split(", "))
 
 
 # ----------------------------------------------------------------------------------------------------------------- tree
 @dataclass
 class _Fold:
-    """A node of the tree: the folds in it by their last step, and the nodes that lie in it directly."""
+    """A node of the tree: its folds by their last step, and the nodes that are directly in it."""
 
     path: Path
     folds: dict[Step, _Fold] = field(default_factory=dict)
@@ -189,11 +190,11 @@ class _Fold:
     members: list[int] = field(default_factory=list)
 
     def operations(self, nodes: Nodes) -> int:
-        """How many there are in it."""
+        """Count the operations in it."""
         return sum(nodes[i].kind != "leaf" for i in self.members)
 
     def stacks(self, signature: Mapping[int, object]) -> list[list[_Fold]]:
-        """The folds in it, those that are numbered, follow each other and are alike together."""
+        """Return its folds, with folds that are numbered, consecutive and equal in one stack."""
         inside = sorted(self.folds.values(), key=lambda fold: fold.members[0])
         stacks = alike_stacks([(fold.path[-1], fold.members) for fold in inside], signature)
         return [[self.folds[step] for step, _ in stack] for stack in stacks]
@@ -202,8 +203,7 @@ class _Fold:
 def alike_stacks(
     folds: Sequence[tuple[Step, Sequence[int]]], signature: Mapping[int, object] | Sequence[object]
 ) -> list[list[tuple[Step, Sequence[int]]]]:
-    """Folds (their last steps, and their members) in order, the modules that are numbered, follow each other and are alike
-    together."""
+    """Group folds (last step and members) in order: modules that are numbered, consecutive and equal are in one stack."""
     stacks: list[list[tuple[Step, Sequence[int]]]] = []
     before: tuple[object, ...] | None = None
     for step, members in folds:
@@ -228,16 +228,16 @@ def by_names(
     lines: bool = True,
     opened_modules: Iterable[str] = (),
 ) -> tuple[Nodes, Edges]:
-    """The graph folded by modules, functions and lines to at most `limit` nodes, as far as these allow.
+    """Fold the graph by modules, functions and lines to at most `limit` nodes, as far as possible.
 
     Parameters
     ----------
     nodes, edges
     limit : int
     calls : sequence of ModuleCall
-        Of the modules.
+        Calls of the modules.
     unfold : iterable of int
-        Nodes that are to be seen, whatever the limit.
+        Nodes that must be visible, whatever the limit.
     lines : bool
         Whether a line may be opened.
     opened_modules : iterable of str
@@ -256,9 +256,9 @@ def by_names(
         fold.own.append(i)
     forced = {paths[i][:depth] for i in unfold for depth in range(len(paths[i]) + 1)}
     forced |= {tuple(("module", part) for part in prefixes(path)) for path in opened_modules}
-    shut = _whole_objects(root, nodes, root.operations(nodes))  # and folds with every step of a loop in them
+    shut = _whole_objects(root, nodes, root.operations(nodes))  # also folds that contain every step of a loop
     while True:
-        shown, opened = _opened(root, nodes, limit, forced, shut, lines=lines)
+        shown, opened = _open_folds(root, nodes, limit, forced, shut, lines=lines)
         pieces = _convex(nodes, edges, shown)
         seen = len(nodes) - sum(len(piece) - 1 for _, piece in pieces)
         times = Counter(stack[0].path for stack, _ in pieces)
@@ -266,22 +266,20 @@ def by_names(
         if seen <= limit or not split:
             break
         shut |= split
-    plain = (
-        len({path[0] for path in opened if path and path[0][0] == "module"}) < 2
-    )  # one model: its name need not be said each time
+    plain = len({path[0] for path in opened if path and path[0][0] == "module"}) < 2  # one model: its name is left out
     uses = uses_of(nodes, edges)
     kinds, many = {call.path: call.kind for call in calls}, Counter(call.path for call in calls)
     groups = [
-        _named(nodes, uses, stack, piece, kinds, many, plain)
+        _stack_group(nodes, uses, stack, piece, kinds, many, plain)
         for stack, piece in pieces
         if len(piece) > 1 or (stack[0].path[-1][0] == "module" and nodes[piece[0]].kind == "operation")
     ]
-    return contracted(nodes, edges, groups)
+    return contract(nodes, edges, groups)
 
 
 def _whole_objects(fold: _Fold, nodes: Nodes, most: int) -> set[Path]:
-    """The objects of the user's that are not opened: those of fewer than `most` operations that hold nothing but lines, and stand
-    beside others or hold one line."""
+    """Return the user's objects that stay closed: those of fewer than `most` operations that contain only lines, and are one of
+    several or contain a single line."""
     several = sum(step[0] == "module" for step in fold.folds) > 1
     found = set()
     for inner in fold.folds.values():
@@ -292,10 +290,10 @@ def _whole_objects(fold: _Fold, nodes: Nodes, most: int) -> set[Path]:
     return found
 
 
-def _opened(
+def _open_folds(
     root: _Fold, nodes: Nodes, limit: int, forced: set[Path], shut: set[Path], *, lines: bool
 ) -> tuple[list[list[_Fold]], set[Path]]:
-    """The stacks that are seen, and the folds that were opened for it."""
+    """Return the visible stacks, and the folds that were opened for them."""
     signature = {i: (node.kind, node.operation, node.shape) for i, node in enumerate(nodes)}
     waiting = sorted(root.stacks(signature), key=_size)
     seen = len(root.own) + len(waiting)
@@ -323,12 +321,12 @@ def _opened(
 
 
 def _size(stack: list[_Fold]) -> tuple[bool, int, int]:
-    """What is opened last is the largest but for lines, which are opened when all else is."""
+    """Sort key: the largest stack is opened first (the list is used from its end), and lines after all others."""
     return stack[0].path[-1][0] != "line", sum(len(fold.members) for fold in stack), -stack[0].members[0]
 
 
 def paths_of(nodes: Nodes, edges: Edges, calls: Sequence[ModuleCall]) -> list[Path]:
-    """The path of each node in the tree of folds."""
+    """Return the path of each node in the tree of folds."""
     paths: list[Path] = []
     outside = called_from(calls)
     by_stack: dict[tuple[object, ...], Path] = {}
@@ -372,7 +370,7 @@ def _path(node: GraphNode, outside: Collection[tuple[str, Line | None]]) -> Path
 
 # ------------------------------------------------------------------------------------------------------- without cycles
 def _convex(nodes: Nodes, edges: Edges, stacks: Sequence[list[_Fold]]) -> list[tuple[list[_Fold], list[int]]]:
-    """The members of each stack, in as many pieces as it takes for the graph of the pieces to have no cycle."""
+    """Split the members of each stack into as few pieces as it takes for the graph of the pieces to have no cycle."""
     pieces = [(stack, sorted(i for fold in stack for i in fold.members)) for stack in stacks]
     whole = [True] * len(pieces)
     while True:
@@ -397,7 +395,7 @@ def _convex(nodes: Nodes, edges: Edges, stacks: Sequence[list[_Fold]]) -> list[t
 
 
 def _runs(members: Sequence[int]) -> list[list[int]]:
-    """The stretches of consecutive numbers."""
+    """Split into runs of consecutive numbers."""
     runs: list[list[int]] = []
     for i in members:
         if runs and runs[-1][-1] == i - 1:
@@ -408,8 +406,8 @@ def _runs(members: Sequence[int]) -> list[list[int]]:
 
 
 def _on_cycles(place: Sequence[int], edges: Edges) -> set[int]:
-    """Which of the places lie on a cycle, or between cycles, when each node is moved to its place: what Kahn's algorithm leaves
-    from both ends."""
+    """Return the places that are on a cycle, or between cycles, when each node is moved to its place: those that Kahn's algorithm
+    leaves over from both ends."""
     after: defaultdict[int, set[int]] = defaultdict(set)
     before: defaultdict[int, set[int]] = defaultdict(set)
     for edge in edges:
@@ -433,7 +431,7 @@ def _on_cycles(place: Sequence[int], edges: Edges) -> set[int]:
 
 
 # ---------------------------------------------------------------------------------------------------------------- names
-def _named(
+def _stack_group(
     nodes: Nodes,
     uses: Uses,
     stack: list[_Fold],
@@ -442,10 +440,10 @@ def _named(
     times: Mapping[str, int],
     plain: bool,
 ) -> Group:
-    """A stack, or a piece of one, as one node."""
+    """Make one node of a stack or of a piece of one."""
     kind, name = stack[0].path[-1]
     inside = {i: node for i in members if (node := nodes[i]).kind != "leaf"}
-    operations = sum(max(node.count, len(node.members)) for node in inside.values())  # what is hidden in them too
+    operations = sum(max(node.count, len(node.members)) for node in inside.values())  # including operations hidden in them
     said = count(operations, "operation")
     copies = [[i for i in fold.members if i in inside] for fold in stack] if len(stack) > 1 else []
     if kind == "module":
@@ -468,33 +466,33 @@ def _named(
             _expression([node for node in inside.values() if node.place is not None] or list(inside.values()), kind),
             said,
         )
-    return folded(nodes, uses, members, label, detail, copies=copies)
+    return group_of(nodes, uses, members, label, detail, copies=copies)
 
 
 def _times(inside: Sequence[GraphNode]) -> int:
-    """How often code ran, where all that it did was done equally often; else 1."""
+    """Return how often code ran, if all of its operations ran equally often; else 1."""
     often = set(Counter((node.operation, node.place) for node in inside).values())
     return often.pop() if len(often) == 1 else 1
 
 
 def rounds(nodes: Nodes, uses: Uses, members: Sequence[int], times: int) -> list[list[int]]:
-    """Of what ran several times the last operation of each time; none where that cannot be told."""
+    """Return the last operation of each of several runs; an empty list if the runs cannot be separated."""
     if times < 2:
         return []
-    end = nodes[handing_on(nodes, uses, members)]
+    end = nodes[last_used_outside(nodes, uses, members)]
     same = [i for i in members if (nodes[i].operation, nodes[i].place, nodes[i].shape) == (end.operation, end.place, end.shape)]
     each, left = divmod(len(same), times)
     return [] if left or not each else [[i] for i in same[each - 1 :: each]]
 
 
 def _expression(inside: Sequence[GraphNode], kind: str) -> str:
-    """What a line computes: the longest expression in it."""
+    """Return the longest expression in a line."""
     places = [node.cell if kind == "call" else node.place for node in inside]
     return brief(max((place.source for place in places if place is not None), key=len, default=""))
 
 
 def brief(source: str) -> str:
-    """An expression as the user wrote it; of a long call its function: "F.cross_entropy(…)"."""
+    """Return an expression as the user wrote it; of a long call the function: "F.cross_entropy(…)"."""
     if len(source) <= SHORT:
         return source
     try:

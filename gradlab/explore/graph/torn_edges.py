@@ -1,8 +1,8 @@
-"""Where a tensor's history ends: a torn edge, and behind it, faded, what was cut off.
+"""Torn edges: where a tensor's history ends, and faded behind it, the part that was cut off.
 
 A cut adds three things to a drawing: the operation that made the tensor (a ghost, with its value and without gradient), a tear
- with the cut's name and line below it, and dotted edges to the ghost from the leaves that it is computed from. Of a leaf that is
-cut itself there is no ghost, and of what lies behind a large part of the graph no dotted edges.
+with the cut's name and line below it, and dotted edges to the ghost from its leaves. If a leaf itself was cut, there is no ghost.
+If a large part of the graph is behind the cut, there are no dotted edges.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ WORDS = {
 }
 LETTERS = 9.5
 WIDTH, HEIGHT = 24.0, 19.0  # of a tear
-MOST = 6  # cuts that are drawn
-LEAVES = 4  # dotted edges to a ghost
+MOST = 6  # maximum number of cuts in a drawing
+LEAVES = 4  # maximum number of dotted edges to a ghost
 
 
 @dataclass(frozen=True)
 class TornEdge:
-    """One cut, as it is drawn.
+    """A cut in a drawing.
 
     Attributes
     ----------
     cut : Cut
     targets : tuple of int
-        The nodes that were given what is left of the tensor.
+        Nodes that use the cut tensor.
     leaf : int or None
-        The node of the leaf that was cut itself.
+        Node of the leaf, if a leaf itself was cut.
     behind : tuple of int
-        The nodes from which a dotted edge goes to the ghost.
+        Nodes with a dotted edge to the ghost.
     """
 
     cut: Cut
@@ -48,17 +48,17 @@ class TornEdge:
 
     @property
     def words(self) -> str:
-        """ "cut by .detach(), line 3"."""
+        """Text of the tear, "cut by .detach(), line 3"."""
         return cut_words(self.cut)
 
     @property
     def room(self) -> float:
-        """What the words take at the right of the tear."""
+        """Width of the text at the right of the tear."""
         return text_width(self.words, LETTERS) + 6
 
     @property
     def ghost(self) -> GraphNode:
-        """What was cut off, as a node."""
+        """The operation behind the cut, as a node."""
         cut = self.cut
         value = cut.value if cut.value is not None and (cut.shape is None or cut.value.shape == cut.shape) else None
         return GraphNode(
@@ -72,7 +72,7 @@ def cut_words(cut: Cut) -> str:
 
 
 def torn_edges(nodes: Sequence[GraphNode], place: Callable[[int], int | None]) -> list[TornEdge]:
-    """The cuts of some nodes; `place` says where a node of the whole graph is among them."""
+    """Return the cuts of some nodes; `place` maps the number of a node in the complete graph to its index here, or None."""
     by_cut: dict[tuple[object, ...], tuple[Cut, list[int]]] = {}
     for i, node in enumerate(nodes):
         for operand in node.operands:
@@ -91,14 +91,14 @@ def torn_edges(nodes: Sequence[GraphNode], place: Callable[[int], int | None]) -
 
 
 def tear_svg(words: str) -> str:
-    """Two jagged ends about x = 0 from y = 0 on, and the words beside them."""
+    """Return two zigzag ends centred at x = 0 below y = 0, and the text beside them."""
     steps = [-12 + 4 * i for i in range(7)]
 
-    def jagged(y: float) -> str:
+    def zigzag(y: float) -> str:
         return "M" + "L".join(f"{x} {tidy(y + 5 * (i % 2))}" for i, x in enumerate(steps))
 
     return (
-        f'<path d="{jagged(1.5)}{jagged(11.5)}" stroke="{EDGE}" stroke-width="1.4" fill="none"/>'
+        f'<path d="{zigzag(1.5)}{zigzag(11.5)}" stroke="{EDGE}" stroke-width="1.4" fill="none"/>'
         f'<text x="{WIDTH / 2 + 5}" y="{HEIGHT / 2 + 3.3}" font-size="{LETTERS}" fill="{DIM}" text-anchor="start">'
         f"{escape(words)}</text>"
     )

@@ -1,4 +1,4 @@
-"""Jacobians as matrices: `jacobian`, `hessian`, and what they are made of."""
+"""Jacobians as matrices: `jacobian` and `hessian`, and their parts."""
 
 from gradlab.explore.jacobian.api import hessian, jacobian
 from gradlab.explore.jacobian.matrix import Hessian, Jacobian

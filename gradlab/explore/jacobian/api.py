@@ -1,6 +1,6 @@
-"""`jacobian` and `hessian`: what was asked for, checked, and the graph that answers it.
+"""`jacobian` and `hessian`: check the arguments and record the graph.
 
-A Hessian is the Jacobian of the recorded gradient: one backward sweep with create_graph, then sweeps over what it recorded.
+A Hessian is the Jacobian of the recorded gradient: one backward sweep with create_graph, then sweeps over the graph it recorded.
 """
 
 from __future__ import annotations
@@ -36,87 +36,85 @@ def jacobian(
     executor: Any = None,
     names: Mapping[str, Any] | None = None,
 ) -> Jacobian:
-    """The Jacobian of a tensor, or of a function, by one or several input tensors.
+    """Compute the Jacobian of a tensor, or of a function, with respect to one or several input tensors.
 
     Parameters
     ----------
     func_or_output : Tensor, tuple of Tensor, or callable
-        Output tensors that were computed from `inputs`, or a function that computes them. A function is called once,
-        on detached copies of `inputs` that require grad, so the tensors that were passed stay as they are. Several outputs
-        become row blocks of one matrix.
+        Output tensors that were computed from `inputs`, or a function that computes them. A function is called once, on detached
+        copies of `inputs` that require grad, so the tensors that were passed do not change. Several outputs become row blocks of
+        one matrix.
     inputs : Tensor or sequence of Tensor
-        What to differentiate by. Several inputs become column blocks of one matrix, and are separate arguments of a
+        What to differentiate with respect to. Several inputs become column blocks of one matrix, and are separate arguments of a
         function.
     method : {"auto", "rows", "batched", "columns", "sparse"}
-        "rows": one weighted backward a row. "batched": chunks of rows in one backward sweep. "columns": chunks of columns
-        in one forward sweep. "sparse": the pattern of what can be nonzero is read off the graph, and rows or columns that
-        share no column or row are computed in one sweep. "auto": the cheapest by estimate; `J.plan` says which and why.
+        "rows": one weighted backward per row. "batched": chunks of rows in one backward sweep. "columns": chunks of columns in
+        one forward sweep. "sparse": the pattern of possible nonzeros is read off the graph, and rows without a common column (or
+        columns without a common row) are computed in one sweep. "auto": the cheapest by estimate; `J.plan` says which and why.
     chunk_size : int, "auto" or None
-        How many rows, columns or colours are swept at once. By default as many as keep the sweep's memory at a share of
-        what is free.
+        How many rows, columns or colours are swept at once. By default, as many as keep the sweep's memory within a share of the
+        free memory.
     sparsity : scipy.sparse array, boolean array, or (rows, columns), optional
-        The pattern, of shape (outputs, inputs), of the entries that can be nonzero. It is checked by sweeps in
-        random directions, each row or column by itself, and a warning says which are wrong if it leaves something out (each time,
-        and which cannot be told because they hold inf or NaN). torch's graphs do not say what their operations read, so for torch
-        "sparse" needs it.
+        Pattern, of shape (outputs, inputs), of the entries that can be nonzero. It is checked by sweeps in random directions,
+        each row or column separately. A warning lists those where entries are missing, and those that cannot be checked because
+        they contain inf or NaN. PyTorch's graphs do not say what their operations read, so for PyTorch "sparse" requires the
+        pattern.
     plan : Plan, optional
-        The `plan` of another Jacobian of the same shape: its method, pattern and colours are used and not searched for again.
-        If the graph is another (other operations, shapes, indices or axes), the pattern is checked as a given one is.
+        The `plan` of another Jacobian of the same shape. Its method, pattern and colours are used again without a search. If the
+        graph differs (operations, shapes, indices or axes), the pattern is checked like a given one.
     out : ndarray, np.memmap, zarr.Array, zarr.Group, or where zarr opens one, optional
-        Where the matrix is written, of J's shape and dtype: for results larger than memory. Blocks are written as they are
-        computed (by `J.compute()` for example), and nothing is kept twice. In a NumPy array the entries outside of a sparse
-        pattern are zeros, and for columns one in Fortran order is quicker. A zarr.Array takes a dense matrix, a zarr.Group a
-        sparse one in parts, as `gradlab.explore.jacobian.targets` says. A path, a URL that fsspec knows or a zarr store says
-        where one of these is made, chunks as the blocks; with `resume` it is opened if it is there.
+        Where the matrix is written, with J's shape and dtype, for results larger than memory. Blocks are written as they are
+        computed (by `J.compute()` for example), and no copy is kept. In a NumPy array, entries outside a sparse pattern are
+        zeros; for columns, Fortran order is faster. A zarr.Array takes a dense matrix, a zarr.Group the parts of a sparse one:
+        see `gradlab.explore.jacobian.targets`. A path, a URL that fsspec knows or a zarr store says where one of these is
+        created, with the blocks as chunks. With `resume`, an existing one is opened.
     progress : None, bool or callable, optional
-        A bar with rows, columns or colours a second and the time left: by default for runs that are expected to take over two
-        seconds, always (True) or never (False). A function is called as `progress(done, total)` after each chunk. Ctrl-C, and
-        an error in a rule, leave what is computed; asking again goes on.
+        A bar with rows, columns or colours per second and the time left: by default for runs that are expected to take over two
+        seconds, always (True) or never (False). A function is called as `progress(done, total)` after each chunk. After Ctrl-C,
+        or an error in a rule, the computed part is kept, and the next request continues.
     resume : bool, optional
-        Go on where another process was stopped or killed. Needs a function and a file as `out`: an np.memmap, opened with mode
-        "w+" the first time and "r+" from then on, or what zarr keeps. `<file>.json` beside it, or `gradlab.json` among zarr's
-        files, says which chunks the file holds, and what the work was:
-        digests of the inputs, of the function's code, constants, closure and globals, of the plan. If any of these differ, or
-        the record is damaged, that is said and nothing is overwritten. At most one chunk is computed twice (of twenty or more,
-        if `chunk_size` does not say). What is not in the file as it was written is computed again. Move the record away to
-        start anew.
+        Continue where another process was stopped or killed. Requires a function, and a file as `out`: an np.memmap, opened with
+        mode "w+" the first time and "r+" from then on, or a zarr array or group. `<file>.json` beside it, or `gradlab.json` in
+        the zarr store, records the finished chunks and digests of the inputs, of the function's code, constants, closure and
+        globals, and of the plan. If any of these differ, or the record is damaged, an error says so and nothing is overwritten.
+        At most one chunk is computed twice (of at least twenty, unless `chunk_size` is given). Blocks that are not in the file as
+        they were written are computed again. Move the record away to start over.
     key : str or bytes, optional
-        With `resume`: what to know the function by, instead of digests of what it is made of, where it holds what two processes
-        cannot compare. That functions of one key are the same is then for you to see to: change the key with the function.
+        With `resume`: identifies the function, instead of digests of its parts, if it holds objects that two processes cannot
+        compare. It is then up to you that functions with one key are the same: change the key with the function.
     batch : int, optional
-        The axis of the samples, of a function whose output has a row for each along the same axis: then each sample has a
-        Jacobian of its own, and the matrix has them one below the other, (samples · outputs of one, inputs of one);
-        `J.tensor()` is what torch.func.vmap(jacrev(f)) makes. The function is called on some samples at a time, as many as
-        `chunk_size` says. Samples must not look at one another; the first two are checked. `gl.func.vmap(f)` makes a
-        function of a batch of one of a sample.
+        The axis of the samples, for a function whose output has a row for each sample along the same axis. Each sample then has
+        its own Jacobian, and the matrix stacks them: (samples · outputs of one, inputs of one). `J.tensor()` is what
+        torch.func.vmap(jacrev(f)) returns. The function is called on `chunk_size` samples at a time. Samples must not depend on
+        each other; the first two are checked. `gl.func.vmap(f)` turns a function of one sample into a function of a batch.
     executor : dask.distributed.Client or concurrent.futures.Executor, optional
-        Who computes the whole, by default: workers that the function and its inputs travel to, see `J.compute`. Rows and
-        products that are asked for alone are computed here.
+        Default workers for computing the whole matrix. The function and its inputs are sent to them: see `J.compute`. Single rows
+        and products are computed here.
     names : mapping of str to Tensor, optional
-        What to call the output (the tensor, or the function that makes it) and the inputs, as in `graph`. By default
-        the names that the caller's variables have; an output without one is called "y", an input "x".
+        Names for the output (the tensor, or the function that makes it) and the inputs, as in `graph`. By default, the names of
+        the caller's variables. An output without a name is called "y", an input "x".
 
     Returns
     -------
     Jacobian
-        A matrix of shape (output.numel(), number of input elements). Nothing of it is computed yet.
+        A matrix of shape (output.numel(), number of input elements). It is computed on demand.
 
     Raises
     ------
     TypeError
-        If `inputs` are not tensors of one library, or a function returned something else than tensors, or it cannot travel to the
+        If `inputs` are not tensors of one library, if the function does not return tensors, or if it cannot be sent to the
         workers of `executor`.
     RuntimeError
         If the output does not require grad, or an input is not floating point or does not require grad.
     ValueError
-        If `method`, `chunk_size`, `sparsity`, `plan` or `out` do not fit, or `resume` finds a record of other work.
+        If `method`, `chunk_size`, `sparsity`, `plan` or `out` do not fit, or `resume` finds a record of different work.
 
     Notes
     -----
-    J[i, j] = ∂output[i] / ∂input[j]. Row i is vᵀJ with v the i-th unit vector: one reverse sweep, a vector-Jacobian
-    product (VJP). Many texts call the same product a Jacobian-vector product. Column j is Ju with u the j-th unit vector: one
-    forward sweep. A user's hooks stay out of these sweeps, and no `.grad` is written; torch's engine, though, runs the hooks of
-    torch's tensors and nodes, and what they return counts.
+    J[i, j] = ∂output[i] / ∂input[j]. Row i is vᵀJ with v the i-th unit vector: one reverse sweep, a vector-Jacobian product
+    (VJP). Many texts call the same product a Jacobian-vector product. Column j is Ju with u the j-th unit vector: one forward
+    sweep. Your hooks do not run in these sweeps, and no `.grad` is written. PyTorch's engine, however, runs the hooks of
+    PyTorch's tensors and nodes, and uses their results.
 
     Examples
     --------
@@ -129,7 +127,7 @@ def jacobian(
     """
     request = {"method": method, "chunk_size": chunk_size, "sparsity": sparsity, "plan": plan}
     long = {"out": out, "progress": progress, "resume": resume, "key": key, "executor": executor}
-    return _asked("jacobian", func_or_output, inputs, names, request, long, sys._getframe(1), batch)
+    return _make_jacobian("jacobian", func_or_output, inputs, names, request, long, sys._getframe(1), batch)
 
 
 def hessian(
@@ -147,27 +145,27 @@ def hessian(
     executor: Any = None,
     names: Mapping[str, Any] | None = None,
 ) -> Hessian:
-    """The Hessian of a scalar, or of a function that returns one, by one or several input tensors.
+    """Compute the Hessian of a scalar, or of a function that returns one, with respect to one or several input tensors.
 
     Parameters
     ----------
     func_or_output : Tensor or callable
-        A tensor of one element that was computed from `inputs`, or a function that computes it, as in `jacobian`.
+        A tensor with one element that was computed from `inputs`, or a function that computes it, as in `jacobian`.
     inputs : Tensor or sequence of Tensor
-        What to differentiate by. Several inputs become blocks of rows and columns.
+        What to differentiate with respect to. Several inputs become blocks of rows and columns.
     method, chunk_size, sparsity, plan, out, progress, resume, key, executor, names : optional
-        As in `jacobian`. The colours of "sparse" use that the matrix is symmetric, and a given `sparsity` is made symmetric.
+        As in `jacobian`. The colouring of "sparse" exploits symmetry, and a given `sparsity` is made symmetric.
 
     Returns
     -------
     Hessian
-        A `Jacobian` of shape (n, n), n the number of input elements, whose rows are those of the gradient. Nothing of it is
-        computed yet but the gradient, once, with a graph of its own.
+        A `Jacobian` of shape (n, n), where n is the number of input elements. Its rows are those of the gradient. Only the
+        gradient is computed immediately, with its own graph; the rest on demand.
 
     Raises
     ------
     RuntimeError
-        If the output has more than one element, and as `jacobian`.
+        If the output has more than one element, or as in `jacobian`.
 
     Notes
     -----
@@ -183,12 +181,12 @@ def hessian(
     """
     request = {"method": method, "chunk_size": chunk_size, "sparsity": sparsity, "plan": plan}
     long = {"out": out, "progress": progress, "resume": resume, "key": key, "executor": executor}
-    result = _asked("hessian", func_or_output, inputs, names, request, long, sys._getframe(1))
+    result = _make_jacobian("hessian", func_or_output, inputs, names, request, long, sys._getframe(1))
     assert isinstance(result, Hessian)
     return result
 
 
-def _asked(
+def _make_jacobian(
     verb: str,
     target: Any,
     inputs: Any,
@@ -208,17 +206,17 @@ def _asked(
     _check_batch(batch, request)
     called = Called(target, arguments, names, frame)
     question = DerivativeRequest(verb, target, arguments, called.output, called.inputs, batch)
-    if question.is_function:  # what the user writes into the inputs later is not meant
+    if question.is_function:  # later writes to the inputs must not change the result
         question = replace(question, inputs=tuple(x.detach().clone() for x in arguments))
     progress, executor = long.pop("progress"), long.pop("executor")
     asked = elsewhere = None
     check_progress(progress)
     if executor is not None:
-        from gradlab.explore.jacobian import distributed  # late: most do without it
+        from gradlab.explore.jacobian import distributed  # rarely needed
 
         elsewhere = distributed.Workers(executor, question)
     if long["out"] is not None or long["resume"] is not False or long["key"] is not None:
-        from gradlab.explore.jacobian import resume  # late: it loads much
+        from gradlab.explore.jacobian import resume  # slow to import
 
         asked = resume.prepare(question, library, **long)
     recorded = record(question)
@@ -261,4 +259,4 @@ def _check_batch(batch: Any, request: Mapping[str, Any]) -> None:
     if isinstance(batch, bool) or not isinstance(batch, int):
         raise TypeError(f"batch={batch!r}: it takes the axis of the samples, a whole number, or None")
     if request["method"] != "auto" or request["sparsity"] is not None:
-        raise ValueError("batch= says how it is computed, some samples at a time: give no method or sparsity beside it")
+        raise ValueError("batch= determines the method (some samples at a time), so do not pass method or sparsity with it")

@@ -1,15 +1,15 @@
-"""The checkpoint beside a file that a Jacobian is written into: what is done, and what the work was.
+"""Checkpoints: a record beside the file that a Jacobian is written to, of the finished blocks and of the work.
 
-`<file>.json` (`gradlab.json` among zarr's files) says which blocks the file holds, what these hold (a digest for each run of
-neighbouring blocks), and by digests what they are the derivatives of: the inputs' bytes, the function (see `fingerprint`), the
-plan. A process that goes on compares all of it; what differs is named, and nothing is overwritten. The output and one weighted
-backward are compared too, as numbers to rounding: that finds what digests cannot see, a function that draws random numbers or
+`<file>.json` (`gradlab.json` in a zarr store) lists the blocks in the file, a digest of their contents for each run of
+neighbouring blocks, and digests of the work: the bytes of the inputs, the function (see `fingerprint`) and the plan. A process
+that resumes compares all of these. Differences are named in an error, and nothing is overwritten. The output and one weighted
+backward are compared numerically, too, up to rounding. This detects what digests cannot: a function that draws random numbers or
 reads a file.
 
-The order makes it safe to be killed anywhere: a block's values are written and flushed; then the checkpoint that has the block
-is written beside the old one, flushed, and put in its place by one rename. So the checkpoint never promises what the
-file does not hold, and a block that it does not have is computed again. Values that are not those that were written, as after
-opening the file with mode "w+", are found by their digest, and computed again too.
+The order of writing makes it safe to kill the process at any time. The values of a block are written and flushed. Then a
+checkpoint that includes the block is written beside the old one, flushed, and renamed over it. So a checkpoint never lists blocks
+that the file does not hold, and other blocks are computed again. Values that were changed, for example by opening the file with
+mode "w+", are detected by their digest and computed again, too.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from gradlab.explore.jacobian.fingerprint import FingerprintPart
 from gradlab.explore.jacobian.targets.target import Place
 
 WHAT, VERSION = "the record of a Jacobian that gradlab computes", 3
-NAMED = 4  # differences that a message names
-CELL, CELLS = 16, 256  # a stretch does not go beyond so many blocks, or this part of all: what of it is lost, is lost with it
-STRETCHES = 64  # of an output, each of which is compared by itself
+NAMED = 4  # differences listed in a message
+CELL, CELLS = 16, 256  # a stretch does not cross a multiple of this many blocks, or of this part of all; it is lost as a whole
+STRETCHES = 64  # of an output, each compared separately
 
 
 MODULUS = 1 << 128
 
 
 def digest_of(number: int, arrays: Sequence[np.ndarray]) -> int:
-    """The digest of block `number`, whose numbers are `arrays`. A stretch of blocks has the sum of theirs (modulo 2¹²⁸), so
-    blocks may come in any order."""
+    """Return the digest of block `number`, whose values are `arrays`. A stretch of blocks has the sum of their digests (modulo
+    2¹²⁸), so blocks can finish in any order."""
     hasher = hashlib.blake2b(number.to_bytes(8, "little"), digest_size=16)
     for array in arrays:
         hasher.update(array.nbytes.to_bytes(8, "little"))
@@ -46,12 +46,12 @@ def digest_of(number: int, arrays: Sequence[np.ndarray]) -> int:
 
 
 class Checkpoint:
-    """What is done of one target. Made by `begin`.
+    """Record of the finished blocks of one target. Made by `begin`.
 
     Attributes
     ----------
     stretches : list of [start, stop, digest]
-        Neighbouring blocks that the target holds, in order. Two that meet do so at the end of a cell, a fixed number of blocks.
+        Runs of neighbouring blocks in the target, in order. Adjacent runs meet at the end of a cell, a fixed number of blocks.
     """
 
     def __init__(
@@ -69,31 +69,31 @@ class Checkpoint:
         self.cell = max(CELL, -(-blocks // CELLS))
 
     @property
-    def done(self) -> set[int]:
-        """The numbers of the blocks that the target holds."""
+    def finished_blocks(self) -> set[int]:
+        """Numbers of the blocks in the target."""
         return {i for start, stop, _ in self.stretches for i in range(start, stop)}
 
     def mark(self, blocks: Mapping[int, int]) -> None:
-        """Say that blocks are done, now that they are safely in the target: their numbers and digests."""
+        """Record blocks that are safely in the target: their numbers and digests."""
         for number, digest in blocks.items():
             self._join(number, number + 1, digest)
         self.write()
 
     def _join(self, start: int, stop: int, digest: int) -> None:
-        """Add a stretch, one with those that it meets."""
+        """Add a stretch, merged with those that it touches."""
         low = high = bisect.bisect_right(self.stretches, start, key=lambda stretch: stretch[0])
         if low and self.stretches[low - 1][1] > start:
-            return  # noted already
+            return  # already recorded
         if low and self.stretches[low - 1][1] == start and start % self.cell:
             low -= 1
             start, digest = self.stretches[low][0], digest + self.stretches[low][2]
         if high < len(self.stretches) and self.stretches[high][0] == stop and stop % self.cell:
             stop, digest = self.stretches[high][1], digest + self.stretches[high][2]
             high += 1
-        self.stretches[low:high] = [[start, stop, digest % MODULUS]]  # at once: an interrupt leaves all or none of it
+        self.stretches[low:high] = [[start, stop, digest % MODULUS]]  # in one step, so that an interrupt leaves all or nothing
 
     def write(self) -> None:
-        """Put the checkpoint in its place, whole or not at all."""
+        """Write the checkpoint atomically."""
         self.place.write(
             json.dumps(
                 {
@@ -112,17 +112,17 @@ class Checkpoint:
     def go_on(
         self, earlier: dict[str, Any], sums: Callable[[Sequence[range]], Sequence[int]], *, all_or_none: bool = False
     ) -> None:
-        """Take over the blocks of a checkpoint `earlier`, if it is of this work and the file still holds them.
+        """Adopt the blocks of a checkpoint `earlier`, if it is of this work and the file still holds them.
 
-        `sums` says of stretches of blocks the sums of the digests of what the target holds. `all_or_none`: a file that has lost
-        some blocks counts as empty, since zeros between the blocks may be lost too.
+        `sums` returns the sums of the digests of stretches of blocks in the target. With `all_or_none`, a file that has lost some
+        blocks counts as empty, since zeros between the blocks may be lost, too.
         """
         compare(self.place, earlier, self.facts, self.called)
         if earlier["blocks"] != self.blocks:
-            _refuse(self.place, [f"the number of blocks differs: {self.blocks}, and it was {earlier['blocks']}"])
+            _refuse(self.place, [f"the number of blocks differs: {self.blocks} instead of {earlier['blocks']}"])
         for what, numbers in self.values.items():
             if not close(numbers, earlier["values"][what]):
-                why = "it depends on something else, random numbers or a file, say"
+                why = "it depends on something else, for example random numbers or a file"
                 by = "its key is" if "the key" in self.facts else "inputs and code are"
                 _refuse(self.place, [f"the {what} of the function differs, although {by} the same: {why}"])
         lost = 0
@@ -135,10 +135,10 @@ class Checkpoint:
             else:
                 lost += stop - start
         if lost and all_or_none:
-            lost, self.stretches = lost + len(self.done), []
+            lost, self.stretches = lost + len(self.finished_blocks), []
         if lost:
             warn_at_the_caller(
-                f"{lost} of the {self.blocks} blocks that {self.place} has are not in {self.what} as they were written, "
+                f"{lost} of the {self.blocks} blocks listed in {self.place} have changed in {self.what} since they were written, "
                 "and are computed again. (Opening the file with mode='w+' empties it; mode='r+' does not.)"
             )
 
@@ -146,7 +146,7 @@ class Checkpoint:
 def compare(
     place: Place, earlier: dict[str, Any], facts: Mapping[str, FingerprintPart], called: Mapping[str, str], *, all_of: bool = True
 ) -> None:
-    """Refuse, by name, what differs from a checkpoint `earlier`; `all_of`: or is in the checkpoint alone.
+    """Raise an error that names all differences from a checkpoint `earlier`; with `all_of`, also facts that only it has.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def compare(
             differences.append(f"{name} is new ({part.said})")
         elif then[0] != part.digest:
             same = then[1] == part.said
-            differences.append(f"{name} differs" + (f" ({part.said})" if same else f": {part.said}, and it was {then[1]}"))
+            differences.append(f"{name} differs" + (f" ({part.said})" if same else f": {part.said} instead of {then[1]}"))
     if all_of:
         differences += [f"{what} is gone ({then[1]})" for what, then in before.items() if what not in facts]
     if differences:
@@ -169,19 +169,19 @@ def compare(
 def _refuse(place: Place, differences: list[str]) -> NoReturn:
     more = len(differences) - NAMED
     raise ValueError(
-        f"resume=True cannot go on with what {place} records: {'; '.join(differences[:NAMED])}"
+        f"resume=True cannot continue from {place}: {'; '.join(differences[:NAMED])}"
         + (f"; and {more} more" if more > 0 else "")
         + f". {_to_start_anew(place)}"
     )
 
 
 def read(place: Place) -> dict[str, Any] | None:
-    """What a checkpoint says, its form checked; None if there is none.
+    """Read and validate a checkpoint; None if there is none.
 
     Raises
     ------
     ValueError
-        If the file is there and is no checkpoint, or is damaged.
+        If the file is not a checkpoint, or is damaged.
     """
     try:
         content = place.read()
@@ -206,7 +206,7 @@ def read(place: Place) -> dict[str, Any] | None:
 
 
 def theirs(place: Place) -> bool:
-    """Whether there is a checkpoint, be it a damaged one."""
+    """Return whether there is a checkpoint, possibly damaged."""
     return f'"{WHAT}"'.encode() in (place.read() or b"")[:200]
 
 
@@ -227,17 +227,17 @@ def _check(data: dict[str, Any]) -> None:
 
 def _foreign(place: Place, why: str) -> ValueError:
     return ValueError(
-        f"{place} is no record of a Jacobian that can be gone on with: {why}. Nothing was overwritten. {_to_start_anew(place)}"
+        f"{place} is not a record from which a Jacobian can be resumed: {why}. Nothing was overwritten. {_to_start_anew(place)}"
     )
 
 
 def _to_start_anew(place: Place) -> str:
-    return f"Give out= another file, or move {place.name} away: then everything is computed anew."
+    return f"Give out= another file, or move {place.name} away to compute everything again."
 
 
 def summary(array: np.ndarray) -> list[float]:
-    """A few numbers that tell one output from another, to be compared to rounding: its size, precision and greatest magnitude,
-    and of each stretch how many are finite, the sum of the magnitudes, and a sum with changing weights."""
+    """Return a few numbers that distinguish outputs up to rounding: size, precision and largest magnitude; and for each stretch,
+    the number of finite elements, the sum of magnitudes, and a weighted sum."""
     eps = float(np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0.0
     flat = np.asarray(array, np.float64).reshape(-1)
     finite = np.isfinite(flat)
@@ -249,8 +249,8 @@ def summary(array: np.ndarray) -> list[float]:
 
 
 def close(new: list[float], old: list[float]) -> bool:
-    """Within 1e-5 of a stretch's magnitudes, and 1e-7 of the greatest for each element, which may cancel: threads may sum in
-    another order, single precision too; more of half precision."""
+    """Return whether two summaries agree to 1e-5 of a stretch's magnitudes plus 1e-7 of the largest one for each element, which
+    may cancel. Threads may sum in another order, in single precision, too. Half precision gets more tolerance."""
     if len(new) != len(old) or new[:2] != old[:2]:
         return False
     eps, most = new[1], max(new[2], old[2])

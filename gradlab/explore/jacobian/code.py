@@ -1,7 +1,7 @@
-"""What the rows and columns of a Jacobian are called, and the code that computes one of them by hand.
+"""Names of the rows and columns of a Jacobian, and code that computes one of them by hand.
 
-A row is a weighted backward. For a column gradlab pushes a tangent forward through the recorded graph. PyTorch records no forward
-sweep; there vᵀJ is recorded as a function of v, and since it is linear in v, its derivative weighted with u is Ju.
+A row is a weighted backward. For a column, gradlab pushes a tangent forward through the recorded graph. PyTorch records no
+forward sweep. There, vᵀJ is recorded as a function of v; it is linear in v, so its derivative weighted with u is Ju.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from gradlab.explore.equivalent_code import is_code
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import names_in
 
-SPELLED_OUT = 12  # weights are written out in code up to this many
+SPELLED_OUT = 12  # up to this many weights are written out in code
 
 Shape = tuple[int, ...]
 
 
 class Labels(Sequence[str]):
-    """The element labels of named arrays, one array after the other: `x[0,0]`, `x[0,1]`, ..., `b[0]`.
+    """Element labels of named arrays, one array after the other: `x[0,0]`, `x[0,1]`, ..., `b[0]`.
 
-    Each is made when it is looked at, so that a matrix with a million columns costs nothing.
+    Labels are made on access, so a matrix with a million columns costs nothing.
     """
 
     def __init__(self, parts: Sequence[tuple[str, Shape]]) -> None:
@@ -56,7 +56,7 @@ class Labels(Sequence[str]):
 
 
 class Called:
-    """What output, inputs and function are called: by given names, else the caller's variables, else y, x and func.
+    """Names of output, inputs and function: given names, else the caller's variables, else y, x and func.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Called:
         parts = target if isinstance(target, (tuple, list)) and any(library_of(part) is not None for part in target) else ()
         is_function = library_of(target) is None and not parts
         tensors = [*inputs, *(parts or (() if is_function else (target,)))]
-        known = _known(tensors, frame) if names is None else {id(value): str(name) for name, value in names.items()}
+        known = _names_by_id(tensors, frame) if names is None else {id(value): str(name) for name, value in names.items()}
         self._parts = [known.get(id(part)) for part in parts]
         self.inputs = tuple(known.get(id(value)) or name for value, name in zip(inputs, spare, strict=True))
         name = None if is_function and names is None else known.get(id(target))
@@ -90,13 +90,13 @@ class Called:
         self.remark = f"# {', '.join(strange)}: as given to jacobian" if strange else ""
 
     def outputs(self, count: int, alone: bool) -> tuple[str, ...]:
-        """The names of `count` outputs, which came alone or as a tuple."""
+        """Return the names of `count` outputs, which came `alone` or as a tuple."""
         if alone:
             return (self.output,)
         return tuple(name or f"{self.output}{k}" for k, name in enumerate(self._parts or [None] * count))
 
     def opening(self, outputs: Sequence[str], alone: bool) -> str:
-        """The lines of code by which a function's outputs come about; empty for given outputs."""
+        """Return the lines of code that compute a function's outputs; empty for given outputs."""
         if self._call is None:
             return ""
         lines, call = self._call
@@ -106,32 +106,32 @@ class Called:
 
 @dataclass(frozen=True)
 class HandCode:
-    """The names of one Jacobian's rows and columns, and code for them, in its library's spelling and with the user's names."""
+    """Names of one Jacobian's rows and columns, and code for them, in its library's spelling and with the user's names."""
 
-    alias: str  # of the library: "gl", "torch"
+    alias: str  # alias of the library: "gl", "torch"
     outputs: Sequence[tuple[str, Shape]]
     inputs: Sequence[tuple[str, Shape]]
-    leaves: bool  # whether all inputs are leaves: others have no `.grad`
+    leaves: bool  # whether all inputs are leaves: only these have `.grad`
     plain: bool  # whether the output has the default dtype
-    forward: bool  # whether a recorded graph is swept forward, as gradlab's is
+    forward: bool  # whether the library sweeps a recorded graph forward, as gradlab does
     remark: str = ""
     opening: str = ""
-    spare: str = "y"  # what an output is called whose name cannot stand in code
+    spare: str = "y"  # name of an output whose own name is not valid in code
 
     def row_labels(self) -> Labels:
-        """What each row differentiates: `z[0,2]`."""
+        """Return the labels of the rows: `z[0,2]`."""
         return Labels(self.outputs)
 
     def column_labels(self) -> Labels:
-        """What each column differentiates by: `x[3]`."""
+        """Return the labels of the columns: `x[3]`."""
         return Labels(self.inputs)
 
     def independent(self, unused: Sequence[bool] | None) -> list[str]:
-        """The names of the inputs that are `unused`."""
+        """Return the names of the inputs that are `unused`."""
         return [name for (name, _), missing in zip(self.inputs, unused or (), strict=False) if missing]
 
     def row(self, weights: int | Sequence[float] | np.ndarray, unused: Sequence[bool]) -> str:
-        """Lines that leave the weighted mix of rows, or one row, in `row`. `unused`: inputs that get no gradient."""
+        """Return lines that compute one row, or a weighted sum of rows, in `row`. `unused`: inputs that get no gradient."""
         gl, (zs, xs), lines = self.alias, self._names(), self._opening()
         v, end = _vector(weights, self.row_labels(), "row")
         stops = np.cumsum([math.prod(shape) for _, shape in self.outputs])
@@ -140,7 +140,7 @@ class HandCode:
         weight_codes = [self._weight(lines, "v" if len(used) == 1 else f"v{k}", *one) for k, one in enumerate(used)]
         outputs = used[0][0] if len(used) == 1 else f"[{', '.join(z for z, *_ in used)}]"
         argument = weight_codes[0] if len(used) == 1 else f"[{', '.join(w or 'None' for w in weight_codes)}]"
-        keeping = "" if self.opening else "retain_graph=True"  # a graph that these lines made themselves is not wanted again
+        keeping = "" if self.opening else "retain_graph=True"  # these lines made the graph themselves and do not use it again
         if self.leaves:
             lines.append(self._zeroing(xs))
             call = f"{outputs}.backward" if len(used) == 1 else f"{gl}.autograd.backward"
@@ -154,10 +154,10 @@ class HandCode:
             arguments = [outputs, f"[{', '.join(xs)}]", weights_made, keeping, allowing]
             call = f"{gl}.autograd.grad({', '.join(filter(None, arguments))})"
             lines.append(f"{', '.join(parts)}{',' if len(xs) == 1 else ''} = {call}")
-        return "\n".join(filter(None, [*lines, f"row = {self._joined(parts, unused)}{end}"]))
+        return "\n".join(filter(None, [*lines, f"row = {self._join_code(parts, unused)}{end}"]))
 
     def loop(self, rows: Sequence[int], unused: Sequence[bool], *, zero: bool, retain: bool, said: str = "") -> str:
-        """The loop over `rows`, with the line that zeroes, or retains, left out; at its end `row` is what `said` says."""
+        """Return a loop over `rows` without the line that zeroes, or retains; `said` describes the final `row`."""
         gl, (zs, xs), lines = self.alias, self._names(), self._opening()
         z, (_, shape) = zs[0], self.outputs[0]
         if len(zs) > 1:
@@ -179,14 +179,14 @@ class HandCode:
             arguments = ", ".join(filter(None, [z, f"[{', '.join(xs)}]", "v", keeping, allowing]))
             body.append(f"{', '.join(parts)}{',' if len(xs) == 1 else ''} = {gl}.autograd.grad({arguments}){forgotten}")
         ending = f"  # {_one_line(said)}" if said else ""
-        body.append(f"row = {self._joined(parts, unused)}{'.clone()' if self.leaves else ''}{ending}")
+        body.append(f"row = {self._join_code(parts, unused)}{'.clone()' if self.leaves else ''}{ending}")
         return "\n".join([*filter(None, lines), f"for i in {list(rows)}:", *(f"    {line}" for line in body)])
 
     def _zeroing(self, xs: Sequence[str]) -> str:
         return " = ".join(f"{x}.grad" for x in xs) + " = None"
 
-    def _joined(self, parts: Sequence[str], unused: Sequence[bool]) -> str:
-        """The gradients by all inputs, flat, one after the other."""
+    def _join_code(self, parts: Sequence[str], unused: Sequence[bool]) -> str:
+        """Return code for the gradients of all inputs, flat, one after the other."""
         missing = unused or (False,) * len(parts)
         flat = [
             f"{self.alias}.zeros({math.prod(size)})" if absent else f"{part}.flatten()"
@@ -195,7 +195,7 @@ class HandCode:
         return flat[0] if len(flat) == 1 else f"{self.alias}.cat([{', '.join(flat)}])"
 
     def column(self, weights: int | Sequence[float] | np.ndarray) -> str:
-        """Lines that leave the weighted mix of columns, or one column, in `column`."""
+        """Return lines that compute one column, or a weighted sum of columns, in `column`."""
         gl, (zs, xs), lines = self.alias, self._names(), self._opening()
         u, end = _vector(weights, self.column_labels(), "column")
         names = ["u"] if len(xs) == 1 else [f"u{k}" for k in range(len(xs))]
@@ -219,7 +219,7 @@ class HandCode:
         return "\n".join(filter(None, [*lines, f"column = {result}{end}"]))
 
     def _names(self) -> tuple[list[str], list[str]]:
-        """What the outputs and the inputs are called in code."""
+        """Return the names of the outputs and the inputs in code."""
         zs, xs = (
             [as_code(code, other) for (code, _), other in zip(side, spare_names(len(side), letter), strict=True)]
             for side, letter in ((self.outputs, self.spare), (self.inputs, "x"))
@@ -227,14 +227,14 @@ class HandCode:
         return zs, xs
 
     def _opening(self) -> list[str]:
-        """The lines before any sweep."""
+        """Return the lines before any sweep."""
         zs, xs = self._names()
         named = zip([*zs, *xs], [*self.outputs, *self.inputs], strict=True)
         renamed = [f"{code} is {_one_line(source)}" for code, (source, _) in named if code != source]
         return [self.remark, "# " + ", ".join(renamed) if renamed else "", self.opening]
 
     def _weight(self, lines: list[str], name: str, z: str, v: np.ndarray, shape: Shape) -> str:
-        """The code of one output's weight; what it takes to make it is added to `lines`. Empty for the 1 of a scalar."""
+        """Return the code of one output's weight, and add the lines that make it to `lines`. Empty for the 1 of a scalar."""
         if not shape and v[0] == 1.0:
             return ""
         if v.size > SPELLED_OUT:
@@ -244,14 +244,14 @@ class HandCode:
 
 
 def gradient_code(alias: str, output: str, inputs: Sequence[str]) -> str:
-    """The line that records a gradient, in `g` or `g0`, `g1` …"""
+    """Return the line that records a gradient, in `g` or `g0`, `g1` …"""
     xs = [as_code(name, other) for name, other in zip(inputs, spare_names(len(inputs)), strict=True)]
     left = ", ".join(spare_names(len(xs), "g")) + ("," if len(xs) == 1 else "")
     return f"{left} = {alias}.autograd.grad({as_code(output, 'y')}, [{', '.join(xs)}], create_graph=True)"
 
 
-def _known(values: Sequence[Any], frame: FrameType) -> dict[int, str]:
-    """{id: name} by the caller's variables. Only where one has no plain name are containers and models looked through."""
+def _names_by_id(values: Sequence[Any], frame: FrameType) -> dict[int, str]:
+    """Return {id: name} for the caller's variables. Containers and models are searched only if a value has no plain name."""
     names = {id(value): _plain_name(value, frame) for value in values}
     if all(names.values()):
         return names
@@ -259,7 +259,7 @@ def _known(values: Sequence[Any], frame: FrameType) -> dict[int, str]:
 
 
 def _plain_name(value: Any, frame: FrameType) -> str:
-    """The first variable of the caller's that is bound to `value`; "" if there is none."""
+    """Return the caller's first variable that is bound to `value`; "" if there is none."""
     for scope in (frame.f_locals, frame.f_globals):
         for name, other in scope.items():
             if other is value and type(name) is str and name[:1] != "_":
@@ -268,19 +268,19 @@ def _plain_name(value: Any, frame: FrameType) -> str:
 
 
 def spare_names(count: int, letter: str = "x") -> list[str]:
-    """What inputs, or outputs, are called that have no name."""
+    """Return names for inputs or outputs that have none."""
     return [letter] if count == 1 else [f"{letter}{k}" for k in range(count)]
 
 
 def as_code(name: str, other: str) -> str:
-    """`name` if it can stand in code, on its own or before a dot; else `other`."""
+    """Return `name` if it is valid in code, on its own or before a dot; else `other`."""
     if name.isidentifier() and not iskeyword(name):
         return name
     return name if name.isprintable() and name == name.strip() and "(" not in name and is_code(name) else other
 
 
 def _vector(weights: int | Sequence[float] | np.ndarray, labels: Labels, what: str) -> tuple[np.ndarray, str]:
-    """The weights of all rows or columns, and the remark that one of them stands alone."""
+    """Return the weights of all rows or columns, and a remark if it is a single one."""
     if isinstance(weights, (int, np.integer)):
         v = np.zeros(len(labels))
         v[weights] = 1.0
@@ -289,7 +289,7 @@ def _vector(weights: int | Sequence[float] | np.ndarray, labels: Labels, what: s
 
 
 def _entry_by_entry(gl: str, name: str, like: str, v: np.ndarray, shape: Shape) -> list[str]:
-    """Lines that make a large array with few entries."""
+    """Return lines that make a large array with few entries."""
     return [
         f"{name} = {gl}.zeros_like({like})",
         *(f"{name}[{_index(int(i), shape, ', ')}] = {_number(float(v[i]))}" for i in np.flatnonzero(v)),

@@ -1,17 +1,17 @@
-"""Which columns (or rows) of a sparse matrix can share a sweep: a colouring at distance 2 of its pattern.
+"""Colourings: which columns (or rows) of a sparse matrix can share a sweep.
 
-Columns that have an entry in the same row get different colours; the sum of the columns of one colour then holds each of
-their entries by itself, and one forward sweep gives that sum. Rows and backward sweeps likewise. No fewer colours will do than
-the fullest row has entries. (T. F. Coleman and J. J. Moré, SIAM J. Numer. Anal. 20, 1983; A. H. Gebremedhin, F. Manne and
-A. Pothen, SIAM Review 47, 2005.)
+Columns with an entry in the same row get different colours (a distance-2 colouring of the pattern). The sum of the columns of one
+colour then shows each of their entries separately, and one forward sweep computes this sum. Rows and backward sweeps work
+likewise. The number of colours is at least the number of entries in the fullest row. (T. F. Coleman and J. J. Moré, SIAM J.
+Numer. Anal. 20, 1983; A. H. Gebremedhin, F. Manne and A. Pothen, SIAM Review 47, 2005.)
 
-`distance_2` first tries the colours j mod c for that least number c, which is what bands and periodic bands need and takes a
-few array operations; then it goes through the columns in an order and gives each the first colour that its rows have not. A
-row's colours are the bits of one Python integer, so a column costs as many integer operations as it has entries.
+`distance_2` first tries the colours j mod c for this lower bound c. That is optimal for bands and periodic bands, and takes a few
+array operations. Otherwise it visits the columns in some order and gives each the first colour that its rows do not have yet. The
+colours of a row are the bits of one Python integer, so a column costs as many integer operations as it has entries.
 
-A symmetric matrix needs fewer: of the entries (i, j) and (j, i) one is enough. In a star colouring neighbours differ and every
-path over four vertices has three colours; then of each edge one end is the only neighbour of its colour that the other end has
-(`one_of_two`). (T. F. Coleman and J. J. Moré, Math. Programming 28, 1984.)
+A symmetric matrix requires fewer colours, since one of the entries (i, j) and (j, i) suffices. In a star colouring, neighbours
+differ, and every path over four vertices has three colours. So for each edge, one end is the only neighbour of its colour that
+the other end has (`one_of_two`). (T. F. Coleman and J. J. Moré, Math. Programming 28, 1984.)
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ Ints = np.ndarray
 
 
 def distance_2(items: Ints, groups: Ints, shape: tuple[int, int], ordering: str | None = None) -> Ints:
-    """Colours for `shape[0]` items such that no two that meet in a group share one.
+    """Colour `shape[0]` items such that no two items of a group share a colour.
 
     Parameters
     ----------
     items, groups : ndarray of int
-        The pairs (item, group): the columns and rows of a pattern's entries, or the rows and columns.
+        Pairs (item, group): the columns and rows of a pattern's entries, or the rows and columns.
     shape : tuple of int
-        How many items and groups there are.
+        Number of items and groups.
     ordering : {"natural", "largest_first", "smallest_last"}, optional
-        In which order the items choose. By default the regular colouring where it is optimal, else largest first and, for
-        small patterns, the better of that and smallest last.
+        Order in which items are coloured. By default the regular colouring if it is optimal, else largest first and, for small
+        patterns, the better of that and smallest last.
     """
     least = int(np.bincount(groups, minlength=1).max())
     if ordering is not None:
@@ -53,7 +53,7 @@ def distance_2(items: Ints, groups: Ints, shape: tuple[int, int], ordering: str 
 
 
 def separates(colours: Ints, groups: Ints, count: int) -> bool:
-    """Whether no group has a colour twice, given each pair's colour."""
+    """Return whether no group has a colour twice, given each pair's colour."""
     keys = groups * count + colours
     if (int(groups.max(initial=0)) + 1) * count <= 16 * len(keys):
         return bool(np.bincount(keys).max(initial=0) <= 1)
@@ -61,19 +61,19 @@ def separates(colours: Ints, groups: Ints, count: int) -> bool:
     return not bool((keys[1:] == keys[:-1]).any())
 
 
-def listed(items: Ints, groups: Ints, count: int) -> tuple[list[int], list[int]]:
-    """Where each item's groups begin, and the groups."""
+def group_lists(items: Ints, groups: Ints, count: int) -> tuple[list[int], list[int]]:
+    """Return the start of each item's groups, and the groups."""
     order = np.argsort(items, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=count))])
     return starts.tolist(), groups[order].tolist()
 
 
 def greedy(items: Ints, groups: Ints, shape: tuple[int, int], ordering: str) -> Ints:
-    """Each item in turn gets the first colour that none of its groups has."""
-    starts, flat = listed(items, groups, shape[0])
-    taken = [0] * shape[1]  # a group's colours as the bits of an integer
+    """Give each item in turn the first colour that none of its groups has."""
+    starts, flat = group_lists(items, groups, shape[0])
+    taken = [0] * shape[1]  # colours of a group as the bits of an integer
     colours = [0] * shape[0]
-    for item in ordered(items, groups, shape, ordering):
+    for item in colouring_order(items, groups, shape, ordering):
         own = flat[starts[item] : starts[item + 1]]
         mask = 0
         for group in own:
@@ -85,10 +85,10 @@ def greedy(items: Ints, groups: Ints, shape: tuple[int, int], ordering: str) -> 
     return np.array(colours, int)
 
 
-def ordered(items: Ints, groups: Ints, shape: tuple[int, int], ordering: str) -> list[int]:
-    """The items in the order in which they choose their colours."""
+def colouring_order(items: Ints, groups: Ints, shape: tuple[int, int], ordering: str) -> list[int]:
+    """Return the items in the order in which they are coloured."""
     if ordering not in ORDERINGS:
-        raise ValueError(f"ordering={ordering!r} is none of {', '.join(map(repr, ORDERINGS))}")
+        raise ValueError(f"ordering={ordering!r} must be one of {', '.join(map(repr, ORDERINGS))}")
     if ordering == "natural":
         return list(range(shape[0]))
     meets = np.bincount(items, np.bincount(groups, minlength=shape[1])[groups] - 1, shape[0]).astype(int)
@@ -98,9 +98,9 @@ def ordered(items: Ints, groups: Ints, shape: tuple[int, int], ordering: str) ->
 
 
 def _smallest_last(items: Ints, groups: Ints, shape: tuple[int, int], meets: Ints) -> list[int]:
-    """Take away, again and again, the item that meets the fewest of those left; the last taken is the first to choose."""
-    starts, flat = listed(items, groups, shape[0])
-    group_starts, members = listed(groups, items, shape[1])
+    """Repeatedly remove the item that shares groups with the fewest remaining ones; the last one removed is coloured first."""
+    starts, flat = group_lists(items, groups, shape[0])
+    group_starts, members = group_lists(groups, items, shape[1])
     left, gone, backwards = meets.tolist(), bytearray(shape[0]), []
     heap = [(met, item) for item, met in enumerate(left)]
     heapq.heapify(heap)
@@ -122,13 +122,13 @@ def _smallest_last(items: Ints, groups: Ints, shape: tuple[int, int], meets: Int
 
 
 def star(rows: Ints, columns: Ints, n: int) -> Ints:
-    """A star colouring of a symmetric pattern's graph, largest first.
+    """Star-colour the graph of a symmetric pattern, largest first.
 
-    Each vertex takes the first colour that neither its neighbours have, nor a vertex two steps away where that would leave a
-    path of four with two colours. (Gebremedhin, Manne and Pothen, 2005, algorithm 4.1.)
+    Each vertex takes the first colour that its neighbours do not have, and that leaves no path over four vertices with two
+    colours. (Gebremedhin, Manne and Pothen, 2005, algorithm 4.1.)
     """
     off = rows != columns
-    starts, flat = listed(rows[off], columns[off], n)
+    starts, flat = group_lists(rows[off], columns[off], n)
     degree = np.diff(starts)
     colours = [-1] * n
     for v in np.argsort(-degree, kind="stable").tolist():
@@ -136,7 +136,7 @@ def star(rows: Ints, columns: Ints, n: int) -> Ints:
         for w in flat[starts[v] : starts[v + 1]]:
             c = colours[w]
             around = flat[starts[w] : starts[w + 1]]
-            if c < 0:  # v and x would be two ends of a path over w, whose colour is open
+            if c < 0:  # v and x would be the ends of a path over w, which has no colour yet
                 for x in around:
                     if x != v and colours[x] >= 0:
                         taken |= 1 << colours[x]
@@ -155,7 +155,7 @@ def star(rows: Ints, columns: Ints, n: int) -> Ints:
 
 
 def symmetric(rows: Ints, columns: Ints, n: int) -> Ints:
-    """Colours for the columns of a symmetric pattern, such that each entry or its mirror image stands alone (`one_of_two`)."""
+    """Colour the columns of a symmetric pattern such that each entry or its mirror image can be read (`one_of_two`)."""
     least = int(np.bincount(rows, minlength=1).max())
     regular = np.arange(n) % max(least, 1)
     if least <= 3 and (least <= 1 or separates(regular[columns], rows, least)):
@@ -164,11 +164,11 @@ def symmetric(rows: Ints, columns: Ints, n: int) -> Ints:
 
 
 def one_of_two(rows: Ints, columns: Ints, colours: Ints) -> Ints | None:
-    """For each entry of a symmetric pattern, row-major, whether it is read at its own place in the compressed columns; else its
-    mirror image is. None if some entry can be read at neither."""
+    """Return for each entry of a symmetric pattern, row-major, whether it is read at its own place in the compressed columns
+    rather than at its mirror image. None if some entry can be read at neither."""
     count = int(colours.max(initial=0)) + 1
-    keys = rows * count + colours[columns]  # a row's entries of one colour add up
+    keys = rows * count + colours[columns]  # entries of one row and colour are summed
     _, inverse, times = np.unique(keys, return_inverse=True, return_counts=True)
     own = times[inverse] == 1
-    mirror = np.lexsort((rows, columns))  # entry k's mirror image is entry mirror[k]
+    mirror = np.lexsort((rows, columns))  # the mirror image of entry k is entry mirror[k]
     return own if bool((own | own[mirror]).all()) else None

@@ -1,4 +1,4 @@
-"""How a Jacobian is shown: as a sentence, as a heat map, on matplotlib axes."""
+"""Display of a Jacobian: as a sentence, as a heat map, on matplotlib axes."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from gradlab.explore.jacobian.memory import SMALL
 from gradlab.explore.jacobian.runner import Runner
 from gradlab.explore.pooled_matrix import PooledMatrix, Sample, sampled_rows_and_columns
 
-CHEAP_SECONDS = 1.0  # a display computes what is missing if it takes no longer
-DRAWABLE_CELLS = 1_000_000  # beyond, matplotlib gets a pooled matrix
-SMALL_MAP = 20  # cells a side up to which an empty map is drawn, and not a sentence alone
+CHEAP_SECONDS = 1.0  # a display computes missing entries if this takes less time
+DRAWABLE_CELLS = 1_000_000  # larger matrices are pooled for matplotlib
+SMALL_MAP = 20  # cells per side up to which an empty map is drawn instead of a sentence alone
 NONE: Mapping[int, np.ndarray] = {}
-PLOTTED = 512  # cells a side of a pooled matrix on matplotlib axes
+PLOTTED = 512  # cells per side of a pooled matrix on matplotlib axes
 
 
 class Display:
-    """Shows what a runner's store has.
+    """Display of the known part of a runner's store.
 
     Parameters
     ----------
     runner : Runner
     code : HandCode
-        What rows and columns are called.
+        Names of rows and columns.
     word, heading : str
-        What kind of matrix it is, and of what with respect to what.
+        Kind of matrix, and its outputs and inputs as text.
     """
 
     def __init__(self, runner: Runner, code: HandCode, word: str, heading: str) -> None:
@@ -43,7 +43,7 @@ class Display:
         self._blocks = blocks_of(code.inputs)
 
     def sentence(self) -> str:
-        """What it is, and how much of it is known."""
+        """Describe the matrix, and how much of it is known."""
         rows, columns = self._store.shape
         return f"<{self._word} of {self._heading}, {rows}×{columns}: {self._state()}>"
 
@@ -58,13 +58,13 @@ class Display:
         return f"{known} of {rows} rows known" if known else "not computed yet"
 
     def drawing(self, *, compute: bool = True, columns: Mapping[int, np.ndarray] = NONE) -> Drawing:
-        """The heat map of what is known, the rest outlined; if `compute`, completed first where that takes under a second.
-        `columns`: by number, those that are known beside what is stored."""
+        """Draw the heat map of the known entries, the rest outlined. With `compute`, complete the matrix first if that takes
+        under a second. `columns`: known columns that are not stored, by number."""
         if compute:
             self._compute_if_cheap()
         store, code, blocks = self._store, self._code, self._blocks
         heading = f"{self._word} of {self._heading}"
-        drawn, remarks = self._drawn(columns=columns), []
+        drawn, remarks = self._pool(columns=columns), []
         if drawn.empty:
             swept = f"{len(columns)} of {store.shape[1]} columns" if columns and not store.known_rows.any() else ""
             plan, state = self._runner.plan, f"{swept} known. " if swept else f"{self._state()}. "
@@ -84,35 +84,40 @@ class Display:
             remark="; ".join(remarks),
         )
 
-    def _drawn(self, cells: tuple[int, int] = (64, 64), columns: Mapping[int, np.ndarray] = NONE) -> PooledMatrix:
-        """What is known, as it is drawn: in `cells` along the sides, with its true extremes, and its corners for the text."""
-        shape, part = self._store.shape, self.reduced(cells=cells, beside=columns)
+    def _pool(self, cells: tuple[int, int] = (64, 64), columns: Mapping[int, np.ndarray] = NONE) -> PooledMatrix:
+        """Pool the known entries into `cells` for drawing, with the exact extremes, and the corners for the text."""
+        shape, part = self._store.shape, self.pool(cells=cells, beside=columns)
         empty = math.prod(shape) - int(part.count.sum())
-        return PooledMatrix(shape, part.rows, part.columns, part.values, part.known, empty, part.truth(), self._sample(columns))
+        return PooledMatrix(
+            shape, part.rows, part.columns, part.values, part.known_mask, empty, part.truth(), self._sample(columns)
+        )
 
     def _sample(self, beside: Mapping[int, np.ndarray]) -> Sample:
-        """The corners of the matrix as far as they are known."""
+        """Return the corners of the matrix as far as they are known."""
         tall, broad = sampled_rows_and_columns(self._store.shape)
-        corners = [[self.reduced(rows, columns, beside=beside) for columns in _runs(broad)] for rows in _runs(tall)]
+        corners = [[self.pool(rows, columns, beside=beside) for columns in _runs(broad)] for rows in _runs(tall)]
         if not corners or not corners[0]:
             return Sample(tall, broad, np.zeros((len(corners), 0)), None)
-        numbers, present = (np.block([[getattr(one, what) for one in line] for line in corners]) for what in ("values", "known"))
+        numbers, present = (
+            np.block([[getattr(one, what) for one in line] for line in corners]) for what in ("values", "known_mask")
+        )
         return Sample(tall, broad, numbers, present)
 
-    def reduced(
+    def pool(
         self,
         rows: slice = slice(None),
         columns: slice = slice(None),
         cells: tuple[int, int] = (64, 64),
         beside: Mapping[int, np.ndarray] = NONE,
     ) -> HeatCells:
-        """What is known of a part of the matrix, in `cells` along its sides at most; with columns known `beside` the store."""
+        """Return the known entries of a part of the matrix in at most `cells` per side, including columns known `beside` the
+        store."""
         (first, end, step), (left, right, across) = (
             some.indices(size) for some, size in zip((rows, columns), self._store.shape, strict=True)
         )
         if (step, across) != (1, 1):
             raise ValueError(
-                f"reduced() takes ranges of neighbouring rows and columns; got a step of {step if step != 1 else across}"
+                f"pool() takes ranges of neighbouring rows and columns; got a step of {step if step != 1 else across}"
             )
         cells_shown = HeatCells((first, max(first, end), left, max(left, right)), self._blocks, cells)
         with self._store.lock:
@@ -124,7 +129,7 @@ class Display:
         return cells_shown
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the whole, computing what is missing, with matplotlib; returns the axes. Large ones are pooled."""
+        """Draw the complete matrix with matplotlib, computing missing entries, and return the axes. Large matrices are pooled."""
         import matplotlib.pyplot as plt
 
         if ax is None:
@@ -134,18 +139,18 @@ class Display:
             plot_heat(self._runner.dense(), ax, rows=rows, columns=columns)
         else:
             self._runner.compute()
-            plot_heat(self._drawn((PLOTTED, PLOTTED)), ax, rows=rows, columns=columns)
+            plot_heat(self._pool((PLOTTED, PLOTTED)), ax, rows=rows, columns=columns)
         ax.set_title(f"{self._word} of {self._heading}".replace("$", r"\$"))
         return ax
 
     def _compute_if_cheap(self) -> None:
-        """Compute the rest if it takes under a second, judging by what a row and then the first block take."""
+        """Compute the rest if it takes under a second, judging by the time of one row and then of the first block."""
         runner = self._runner
         if self._store.complete:
             return
         start = clock.now()
         if runner.plan.bytes > SMALL and not self._store.known_rows.any():
-            runner.row(0)  # a batch is up to some ten times quicker than its rows
+            runner.row(0)  # a batch is up to ten times faster than its rows
             if (clock.now() - start) * runner.plan.chunk > 10 * CHEAP_SECONDS:
                 return
         todo = runner.missing()
@@ -156,7 +161,7 @@ class Display:
 
 
 def _runs(which: Sequence[int | None]) -> list[slice]:
-    """The runs of neighbours among numbers with None between."""
+    """Return the runs of neighbours among numbers with None between."""
     present = [k for k in which if k is not None]
     if None not in which:
         return [slice(0, len(present))] if present else []
@@ -165,16 +170,16 @@ def _runs(which: Sequence[int | None]) -> list[slice]:
 
 
 def heading_of(code: HandCode) -> str:
-    """Of what with respect to what, in words: "z (7) with respect to x (5)"."""
+    """Return for example "z (7) with respect to x (5)"."""
     outputs, inputs = (", ".join(f"{name} ({times(shape)})" for name, shape in side) for side in (code.outputs, code.inputs))
     return f"{outputs} with respect to {inputs}"
 
 
 def blocks_of(side: Sequence[tuple[str, tuple[int, ...]]]) -> list[tuple[str, int]]:
-    """Each array's name and number of elements."""
+    """Return each array's name and number of elements."""
     return [(name, math.prod(shape)) for name, shape in side]
 
 
 def times(shape: tuple[int, ...]) -> str:
-    """A shape in words: "2×3"."""
+    """Return a shape as text: "2×3"."""
     return "×".join(map(str, shape)) or "scalar"

@@ -1,19 +1,20 @@
-"""What a function is, in digests: by them a run that goes on in another process knows that it is the same work.
+"""Fingerprints of functions: digests by which a run that resumes in another process recognises the same work.
 
-A function is its code, its constants, its defaults, the values of its closure and of the globals that it names, and the
-same again for every function among these. Arrays and tensors count by their bytes. What lies in the standard library or in
-an installed package counts by its name and the package's version; a module of the user's by the bytes of its source and by
-what the function takes from it. Any other object is taken apart by the protocol by which it says what it is made of
-(`__reduce_ex__`, of which nothing is ever called or written), and, where a class of the user's says this itself, by its
-attributes too: what an object leaves out of its pickle may still be what it computes with. What cannot be taken apart, an open
-file say, is refused by the name under which the function reaches it; the user can name such work by `key=` instead.
+A function consists of its code, constants, defaults, closure values and the globals that it names, and likewise for every
+function among these. Arrays and tensors count by their bytes. Objects of the standard library or an installed package count by
+their name and the package's version; a module of the user's by the bytes of its source and by what the function uses of it. Any
+other object is decomposed by the pickle protocol (`__reduce_ex__`; none of its results are called or written). If a user's class
+overrides the protocol, its attributes count, too: the object may compute with values that its pickle omits. An object that cannot
+be decomposed, such as an open file, is refused with the name by which the function reaches it. The user can then identify the
+work by `key=`.
 
-Digests do not see what a function looks up by a computed name, reads from files or draws at random. For these the values
-of the output and of the derivative are compared as well (see `checkpoint`).
+Digests do not see names computed at run time, files that are read, and random numbers. Therefore, the values of the output and of
+the derivative are compared as well (see `checkpoint`).
 
-Pickles do not do as well. Of the 69 tests of this 29 fail with cloudpickle's bytes and 35 with joblib.hash, 12 and 13 if only
-objects are left to these: what `__getstate__` drops, attributes of arrays' subclasses and modules' sources do not count: changed
-work goes on in silence. Equal arrays in other memory, tensors and cached functions differ or are refused: the same work does not.
+Pickles are not sufficient. Of the 69 tests of this module, 29 fail with cloudpickle's bytes and 35 with joblib.hash, and 12 and
+13 if only objects are left to these. They ignore what `__getstate__` drops, attributes of array subclasses and the sources of
+modules, so changed work would continue silently. Equal arrays in other memory, tensors and cached functions differ or are
+refused, so unchanged work would not continue.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ import numpy as np
 
 from gradlab.explore.libraries import library_of
 
-ATOMS = (type(None), bool, int, float, complex, str, bytes, bytearray, type(Ellipsis), type(NotImplemented))
-# What a class says of itself that does not matter, or is made anew in each process.
-PASSED_OVER = frozenset(
+ATOMIC_TYPES = (type(None), bool, int, float, complex, str, bytes, bytearray, type(Ellipsis), type(NotImplemented))
+# Attributes of a class that do not matter, or that differ in each process.
+IGNORED_ATTRIBUTES = frozenset(
     {
         "__dict__",
         "__weakref__",
@@ -58,7 +59,8 @@ PASSED_OVER = frozenset(
         "__abstractmethods__",
     }
 )
-OF_A_MAP = frozenset({"_mmap", "filename", "offset", "mode"})  # what np.memmap itself notes: where the values came from
+# Attributes of np.memmap itself: the origin of the values.
+MEMMAP_ATTRIBUTES = frozenset({"_mmap", "filename", "offset", "mode"})
 STANDARD = os.path.dirname(os.__file__), sysconfig.get_path("platstdlib")
 CACHED = type(functools.lru_cache(lambda: None))
 REDUCERS = ("__reduce__", "__reduce_ex__", "__getstate__")
@@ -66,35 +68,35 @@ DESCRIPTORS = ("wrapper_descriptor", "method_descriptor", "member_descriptor", "
 
 
 class FingerprintPart(NamedTuple):
-    """One thing that must be the same when a run goes on: its digest, and what it looks like in an error message."""
+    """A value that must not change between runs: its digest, and its description in error messages."""
 
     digest: str
     said: str
 
 
 class CannotFingerprintError(TypeError):
-    """Something that two processes cannot compare; the text names it."""
+    """Raised for values that cannot be compared between processes. The message names the value."""
 
 
 def parts_of(function: Any, name: str) -> dict[str, FingerprintPart]:
-    """What `function`, called `name` in messages, is made of: {"the closure variable w of f": Part, …}.
+    """Return the parts of `function`, called `name` in messages: {"the closure variable w of f": FingerprintPart, …}.
 
     Raises
     ------
-    CannotDigestError
-        For what cannot be compared between processes.
+    CannotFingerprintError
+        If a part cannot be compared between processes.
     """
-    return _Taking().apart(function, name)
+    return _Decomposer().apart(function, name)
 
 
 def part_of(value: Any, what: str) -> FingerprintPart:
-    """The digest of one value, which messages call `what`."""
-    taking = _Taking()
+    """Return the digest of one value, which messages call `what`."""
+    taking = _Decomposer()
     return taking.part(value, what)
 
 
 def code_digest(code: CodeType) -> bytes:
-    """A code object without its constants, file and line numbers; with those of the code inside it."""
+    """Return the digest of a code object without constants, file and line numbers, but with nested code."""
     shape = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     inner = [code_digest(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
@@ -102,7 +104,7 @@ def code_digest(code: CodeType) -> bytes:
 
 
 def _hash(kind: str, *pieces: bytes) -> bytes:
-    """One digest of several pieces; their lengths keep them apart."""
+    """Return one digest of several pieces. Their lengths delimit them."""
     hasher = hashlib.blake2b(kind.encode(), digest_size=16)
     for piece in pieces:
         hasher.update(len(piece).to_bytes(8, "little"))
@@ -111,7 +113,7 @@ def _hash(kind: str, *pieces: bytes) -> bytes:
 
 
 def array_digest(array: np.ndarray) -> bytes:
-    """The type, shape and bytes of an array of numbers."""
+    """Return the digest of a numeric array: its type, shape and bytes."""
     flat = np.ascontiguousarray(array).reshape(-1)
     kind = repr(array.dtype) if array.dtype.names else array.dtype.str
     hasher = hashlib.blake2b(f"array {kind} {array.shape} ".encode(), digest_size=16)
@@ -120,11 +122,11 @@ def array_digest(array: np.ndarray) -> bytes:
     return hasher.digest()
 
 
-class _Taking:
-    """Takes values apart. Remembers the digests of those that it has met, and which it is in the midst of."""
+class _Decomposer:
+    """Decomposes values. Remembers the digests of values it has seen, and which values it is in the middle of."""
 
     def __init__(self) -> None:
-        self.met: dict[int, tuple[Any, bytes]] = {}  # the value too, so that its id stays its own
+        self.met: dict[int, tuple[Any, bytes]] = {}  # the value is kept so that its id is not reused
         self.within: dict[int, int] = {}
         self.versions: dict[str, str] = {"Python": ".".join(map(str, sys.version_info[:3]))}
         self.functions: dict[int, tuple[str, FunctionType]] = {}
@@ -145,7 +147,7 @@ class _Taking:
             called, one = queue.pop(0)
             before = len(self.functions)
             parts[f"{called}'s code"] = FingerprintPart(code_digest(one.__code__).hex(), "code")
-            for what, value in (*_held_by(one, called), *_named_by(one, called)):
+            for what, value in (*_values_of(one, called), *_globals_of(one, called)):
                 if isinstance(value, FunctionType) and not _library(value.__globals__.get("__name__")):
                     self._reference(value, value.__name__)
                     parts[what] = FingerprintPart(_hash("function", self.functions[id(value)][0].encode()).hex(), "a function")
@@ -157,7 +159,7 @@ class _Taking:
         return parts
 
     def _reference(self, function: FunctionType, name: str) -> None:
-        """Have `function` taken apart under a name of its own."""
+        """Queue `function` for decomposition under its own name."""
         if id(function) in self.functions:
             return
         taken = [called for called, _ in self.functions.values()]
@@ -170,14 +172,14 @@ class _Taking:
     def part(self, value: Any, what: str, attributes: frozenset[str] = frozenset()) -> FingerprintPart:
         self.label = what
         try:
-            digest = self._named(value, attributes)
+            digest = self._named_value(value, attributes)
         except RecursionError:
             raise self._refusal(value, "it is nested too deeply") from None
         except CannotFingerprintError:
             raise
-        except Exception as error:  # of the user's code: properties, `__reduce__`
+        except Exception as error:  # raised by the user's code: properties, `__reduce__`
             raise self._refusal(value, f"{type(error).__name__}: {error}") from error
-        return FingerprintPart(digest.hex(), _said(value))
+        return FingerprintPart(digest.hex(), _describe(value))
 
     def _refusal(self, value: Any, why: object = "") -> CannotFingerprintError:
         kind = type(value).__name__
@@ -189,7 +191,7 @@ class _Taking:
     # ------------------------------------------------------------------------------------------------------------- values
     def digest(self, value: Any) -> bytes:
         kind = type(value)
-        if kind in ATOMS:
+        if kind in ATOMIC_TYPES:
             return _hash(kind.__name__, (hex(value) if kind is int else repr(value)).encode("utf-8", "surrogatepass"))
         key = id(value)
         if key in self.met:
@@ -198,7 +200,7 @@ class _Taking:
             return _hash("again", str(self.within[key]).encode())
         self.within[key] = len(self.within)
         try:
-            digest = self._composed(value)
+            digest = self._composite(value)
         finally:
             del self.within[key]
         self.met[key] = (value, digest)
@@ -207,7 +209,7 @@ class _Taking:
     def _all(self, kind: str, values: Any) -> bytes:
         return _hash(kind, *map(self.digest, values))
 
-    def _composed(self, value: Any) -> bytes:
+    def _composite(self, value: Any) -> bytes:
         kind = type(value)
         if kind in (tuple, list):
             return self._all(kind.__name__, value)
@@ -218,7 +220,7 @@ class _Taking:
         if kind in (slice, range):
             return self._all(kind.__name__, (value.start, value.stop, value.step))
         if kind in (np.ndarray, np.memmap) or (issubclass(kind, np.generic) and self._by_name(kind) is not None):
-            array, own = self._array(np.asarray(value)), self._own(value, OF_A_MAP) if kind is np.memmap else []
+            array, own = self._array(np.asarray(value)), self._own(value, MEMMAP_ATTRIBUTES) if kind is np.memmap else []
             return _hash("map", array, *own) if own else array
         library = library_of(value)
         if library is not None:
@@ -230,15 +232,15 @@ class _Taking:
         if named is not None:
             return named
         if kind is FunctionType:
-            parts = [*_held_by(value, ""), *_named_by(value, "")]
-            if _library(value.__globals__.get("__name__")):  # made by a package's decorator: its globals go by the version
+            parts = [*_values_of(value, ""), *_globals_of(value, "")]
+            if _library(value.__globals__.get("__name__")):  # made by a package's decorator: the version covers its globals
                 self._version(value.__globals__["__name__"])
-                parts = [*_held_by(value, "")]
+                parts = [*_values_of(value, "")]
             names = _attributes(value.__code__)
             return _hash(
                 "function",
                 code_digest(value.__code__),
-                *(_hash(what, self._named(part, names)) for what, part in parts),
+                *(_hash(what, self._named_value(part, names)) for what, part in parts),
             )
         if kind is MethodType:
             return self._all("method", (value.__func__, value.__self__))
@@ -252,7 +254,7 @@ class _Taking:
             return self._class(value)
         if issubclass(kind, ModuleType):
             return self._module(value, frozenset())
-        return self._reduced(value)
+        return self._by_protocol(value)
 
     def _array(self, array: np.ndarray) -> bytes:
         if array.dtype.hasobject:
@@ -264,25 +266,25 @@ class _Taking:
     def _tensor(self, library: Any, tensor: Any) -> bytes:
         try:
             array = library.array(tensor)
-        except Exception as error:  # sparse or quantized tensors of torch
+        except Exception as error:  # sparse or quantized tensors of PyTorch
             raise self._refusal(tensor, error) from error
         said = f"tensor {library.name} {library.dtype_name(tensor)} {tensor.requires_grad}"
         return _hash(said, array_digest(array), *self._own(tensor))
 
     def _class(self, cls: type) -> bytes:
-        own = [(name, value) for name, value in vars(cls).items() if name not in PASSED_OVER]
+        own = [(name, value) for name, value in vars(cls).items() if name not in IGNORED_ATTRIBUTES]
         values = [
             _hash(name, type(value).__name__.encode() if _made_by(cls, value) else self.digest(value)) for name, value in own
         ]
         above = [] if type(cls) is type else [self.digest(type(cls))]
         return _hash(f"class {cls.__qualname__}", *map(self.digest, cls.__bases__), *above, *values)
 
-    def _named(self, value: Any, attributes: frozenset[str]) -> bytes:
-        """A value that code names; `attributes` are the names that the same code could take from it if it is a module."""
+    def _named_value(self, value: Any, attributes: frozenset[str]) -> bytes:
+        """Return the digest of a value named by code. `attributes`: names that the code may read from it if it is a module."""
         return self._module(value, attributes) if isinstance(value, ModuleType) else self.digest(value)
 
     def _module(self, module: ModuleType, attributes: frozenset[str]) -> bytes:
-        """A module of a package by its version; one of the user's by its source, and by what is taken from it by name."""
+        """Return the digest of a module: of a package the version; of the user's the source and the attributes that are used."""
         if _library(module.__name__):
             self._version(module.__name__)
             return _hash("module", module.__name__.encode())
@@ -299,32 +301,33 @@ class _Taking:
             return _hash("again", str(self.within[key]).encode())
         self.within[key] = len(self.within)
         try:
-            return _hash("module", source, *(_hash(name, self._named(vars(module)[name], attributes)) for name in taken))
+            return _hash("module", source, *(_hash(name, self._named_value(vars(module)[name], attributes)) for name in taken))
         finally:
             del self.within[key]
 
     def _by_name(self, value: Any) -> bytes | None:
-        """What an installed package or the standard library keeps under a name: the name, and the package's version."""
+        """Return the name and version of an object of an installed package or the standard library; None if it has no name
+        there."""
         name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-        return self._found(value, name) if isinstance(name, str) else None
+        return self._look_up(value, name) if isinstance(name, str) else None
 
-    def _found(self, value: Any, name: str) -> bytes | None:
+    def _look_up(self, value: Any, name: str) -> bytes | None:
         for module in (getattr(value, "__module__", None), type(value).__module__):
-            if isinstance(module, str) and _library(module) and _reached(sys.modules.get(module), name) is value:
+            if isinstance(module, str) and _library(module) and _follow_path(sys.modules.get(module), name) is value:
                 self._version(module)
                 return _hash("name", module.encode(), name.encode())
         if isinstance(value, (FunctionType, type)) or "." in name:
             return None
-        for module in sorted(sys.modules):  # a function in C does not always know where it lives: scipy.special's
+        for module in sorted(sys.modules):  # a C function does not always know its module, for example in scipy.special
             if _library(module) and vars(sys.modules[module]).get(name) is value:
                 self._version(module)
                 return _hash("name", module.encode(), name.encode())
         return None
 
-    def _reduced(self, value: Any) -> bytes:
-        """Any other object, by what it says that it is made of."""
+    def _by_protocol(self, value: Any) -> bytes:
+        """Return the digest of any other object, from its pickle protocol."""
         kind = type(value)
-        if kind is CACHED:  # pickled by its name alone
+        if kind is CACHED:  # would be pickled by name alone
             return self._all("cached", (value.__wrapped__, value.cache_parameters(), vars(value)))
         try:
             reduce = copyreg.dispatch_table.get(kind)
@@ -332,7 +335,7 @@ class _Taking:
         except Exception as error:
             raise self._refusal(value) from error
         if isinstance(reduced, str):
-            named = self._found(value, reduced)
+            named = self._look_up(value, reduced)
             if named is None:
                 raise self._refusal(value)
             return named
@@ -341,7 +344,7 @@ class _Taking:
         return _hash("object", self._all("parts", parts), *(self._own(value) if self._leaves_out(kind) else ()))
 
     def _own(self, value: Any, beside: frozenset[str] = frozenset()) -> list[bytes]:
-        """The class of an object, if it is the user's, and the attributes, whatever it says that it is made of."""
+        """Return digests of an object's class, if it is the user's, and of its attributes, whatever its pickle contains."""
         kind, attributes = type(value), []
         for base in kind.__mro__:
             if self._by_name(base) is None:
@@ -360,10 +363,10 @@ class _Taking:
         return [self.digest(kind)] * (self._by_name(kind) is None) + ([self.digest(held)] if held else [])
 
     def _leaves_out(self, kind: type) -> bool:
-        """Whether objects of a class may hold more than they say that they are made of.
+        """Return whether objects of a class may hold more than their pickle contains.
 
-        The default says all. A package's own way is trusted, and goes by its version. What C says, of an array's subclass, leaves
-        the attributes out.
+        The default protocol includes everything. A package's own protocol is trusted, and its version counts. A protocol in C,
+        such as that of an array subclass, omits the attributes.
         """
         ways = [vars(base)[name] for base in kind.__mro__[:-1] for name in REDUCERS if name in vars(base)]
         looked_up: Any = kind.__getattribute__
@@ -378,31 +381,31 @@ class _Taking:
 
 
 def _made_by(cls: type, value: Any) -> bool:
-    """Whether a class made this descriptor itself, for a slot or `__dict__`."""
+    """Return whether a class made this descriptor itself, for a slot or `__dict__`."""
     return type(value).__name__ in DESCRIPTORS and getattr(value, "__objclass__", cls) is cls
 
 
 # ------------------------------------------------------------------------------------------------------ what functions hold
-def _held_by(function: FunctionType, called: str) -> Iterator[tuple[str, Any]]:
-    """What the function has itself beside its code, under the words that name it."""
+def _values_of(function: FunctionType, called: str) -> Iterator[tuple[str, Any]]:
+    """Yield the values that a function holds besides its code, with their descriptions."""
     code = function.__code__
     for i, constant in enumerate(_constants(code)):
         yield f"{called}'s constant no. {i + 1}", constant
     for i, default in enumerate(function.__defaults__ or ()):
-        yield f"the default of {called}'s argument {_defaulted(function, i)}", default
+        yield f"the default of {called}'s argument {_argument_with_default(function, i)}", default
     for name, default in (function.__kwdefaults__ or {}).items():
         yield f"the default of {called}'s argument {name}", default
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield f"{called}'s closure variable {name}", cell.cell_contents
-        except ValueError:  # an empty cell: a call would fail
+        except ValueError:  # an empty cell: calling the function would fail
             yield f"{called}'s closure variable {name}", None
     for name, value in vars(function).items():
         yield f"{called}.{name}", value
 
 
-def _named_by(function: FunctionType, called: str) -> Iterator[tuple[str, Any]]:
-    """The globals and builtins that the function's code loads."""
+def _globals_of(function: FunctionType, called: str) -> Iterator[tuple[str, Any]]:
+    """Yield the globals and builtins that the function's code loads."""
     for name in _globals(function.__code__):
         if name in function.__globals__:
             yield f"the global {name} in {called}", function.__globals__[name]
@@ -413,13 +416,13 @@ def _named_by(function: FunctionType, called: str) -> Iterator[tuple[str, Any]]:
             yield f"the module {name} in {called}", module
 
 
-def _defaulted(function: FunctionType, i: int) -> str:
+def _argument_with_default(function: FunctionType, i: int) -> str:
     code = function.__code__
     return code.co_varnames[code.co_argcount - len(function.__defaults__ or ()) + i]
 
 
 def _constants(code: CodeType) -> list[Any]:
-    """The constants of the code and of the code inside it, in order."""
+    """Return the constants of the code and its nested code, in order."""
     constants: list[Any] = []
     for constant in code.co_consts:
         constants += _constants(constant) if isinstance(constant, CodeType) else [constant]
@@ -434,7 +437,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _globals(code: CodeType) -> list[str]:
-    """The global names that the code loads."""
+    """Return the global names that the code loads."""
     return list(
         dict.fromkeys(
             step.argval
@@ -446,7 +449,7 @@ def _globals(code: CodeType) -> list[str]:
 
 
 def _imports(function: FunctionType) -> list[str]:
-    """The modules that the function's code imports when it runs, packages before what is in them."""
+    """Return the modules that the function's code imports when it runs, packages before their members."""
     modules: dict[str, None] = {}
     for code in _codes(function.__code__):
         steps = list(dis.get_instructions(code))
@@ -461,36 +464,36 @@ def _imports(function: FunctionType) -> list[str]:
 
 
 def _to_import(name: str) -> ModuleType | None:
-    """The module that an import statement will find; None for what is installed and not loaded, and what cannot be."""
+    """Return the module that an import statement will find; None if it is an installed one that is not loaded, or not found."""
     if name not in sys.modules:
         try:
             spec = importlib.util.find_spec(name)
-            if spec is None or _installed(name, spec.origin or ""):
+            if spec is None or _is_installed(name, spec.origin or ""):
                 return None
             importlib.import_module(name)
-        except Exception:  # noqa: BLE001  (the function's own affair, if it gets there)
+        except Exception:  # noqa: BLE001  (it fails in the function, too, if it gets there)
             return None
     return sys.modules[name]
 
 
 def _attributes(code: CodeType) -> frozenset[str]:
-    """Every name that the code could take from a module."""
+    """Return every name that the code could read from a module."""
     return frozenset(name for one in _codes(code) for name in one.co_names)
 
 
 # ----------------------------------------------------------------------------------------------------------------- packages
 @functools.cache
 def _library(module: str | None) -> bool:
-    """Whether a module belongs to the standard library or to an installed package (gradlab counts as installed)."""
+    """Return whether a module belongs to the standard library or an installed package (gradlab counts as installed)."""
     if not module:
         return False
     top = module.partition(".")[0]
     file = getattr(sys.modules.get(top), "__file__", None) or getattr(sys.modules.get(module), "__file__", None) or ""
-    return _installed(top, file)
+    return _is_installed(top, file)
 
 
-def _installed(module: str, file: str) -> bool:
-    """Whether a module, from this file, is not the user's: a file of the user's may have the name of a standard module."""
+def _is_installed(module: str, file: str) -> bool:
+    """Return whether a module from this file is not the user's: a user's file may have the name of a standard module."""
     top = module.partition(".")[0]
     if top == "gradlab":
         return True
@@ -501,7 +504,7 @@ def _installed(module: str, file: str) -> bool:
 
 @functools.cache
 def version_of(top: str) -> str:
-    """The version of a package."""
+    """Return the version of a package."""
     import importlib.metadata
 
     try:
@@ -510,20 +513,20 @@ def version_of(top: str) -> str:
         return "unknown"
 
 
-def _reached(value: Any, path: str) -> Any:
+def _follow_path(value: Any, path: str) -> Any:
     for name in path.split("."):
         value = getattr(value, name, None)
     return value
 
 
-def _said(value: Any) -> str:
-    """What a value looks like in a message: short, and without its numbers where there are many."""
+def _describe(value: Any) -> str:
+    """Return a short description of a value for messages, without numbers if there are many."""
     library = library_of(value)
     if library is not None:
         return f"a {library.name} tensor of shape {tuple(value.shape)}, {library.dtype_name(value)}"
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape}, {value.dtype}"
-    if type(value) in ATOMS or isinstance(value, np.generic):
+    if type(value) in ATOMIC_TYPES or isinstance(value, np.generic):
         text = repr(value)
         return text if len(text) <= 60 else text[:57] + "..."
     name = getattr(value, "__name__", None)

@@ -1,10 +1,10 @@
-"""The two sweeps over a kept graph, on plain arrays: vᵀJ backward and Ju forward, for one vector or a batch of them.
+"""The two sweeps over a kept graph, on plain arrays: vᵀJ backward and Ju forward, for one vector or a batch.
 
-Everything that computes a Jacobian goes through `vjp` and `jvp`, so these are all that a tensor library has to offer. Rows
-are the outputs' elements in C order, one output after the other; columns the inputs' likewise.
+Jacobians are computed only by `vjp` and `jvp`, so these are all that a tensor library must provide. Rows are the outputs'
+elements in C order, one output after the other; columns likewise the inputs' elements.
 
-gradlab has both sweeps over the recorded graph, and hooks of the user's stay out of them. torch records no forward sweep:
-vᵀJ is linear in v, so its derivative by v, weighted with u, is Ju: a backward through the recorded backward.
+gradlab has both sweeps over the recorded graph, and the user's hooks do not run in them. PyTorch records no forward sweep: vᵀJ is
+linear in v, so its derivative with respect to v, weighted with u, is Ju, a backward through the recorded backward.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ Shape = tuple[int, ...]
 
 
 class DifferentiatedGraph:
-    """Outputs, the inputs that they are differentiated by, and the sweeps between them.
+    """Outputs, the inputs to differentiate with respect to, and the sweeps between them.
 
-    `forward_cost` is what a forward sweep takes, a backward one being 1; `tells_pattern` is whether the graph says what its
-    operations read."""
+    `forward_cost` is the cost of a forward sweep relative to a backward one. `tells_pattern` says whether the graph knows which
+    elements its operations read.
+    """
 
     forward_cost, tells_pattern, symmetric = 1.0, False, False
-    samples = 0  # of a batch, each of which has a Jacobian of its own
-    unused: tuple[bool, ...] | None = None  # which inputs the outputs do not depend on; None: not known yet
+    samples = 0  # size of a batch, each sample of which has its own Jacobian
+    unused: tuple[bool, ...] | None = None  # for each input, whether the outputs do not depend on it; None if unknown
 
     def __init__(self, library: Library, outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
         self.library, self.outputs, self.inputs = library, tuple(outputs), tuple(inputs)
@@ -43,45 +44,45 @@ class DifferentiatedGraph:
         self._sizes: dict[str, int] = {}
 
     def vjp(self, v: np.ndarray) -> np.ndarray:
-        """vᵀJ: shape (columns,) for v of shape (rows,), (k, columns) for (k, rows)."""
+        """Return vᵀJ: shape (columns,) for v of shape (rows,), (k, columns) for (k, rows)."""
         parts = self._backward(list(split(v, self.output_shapes)), v.shape[:-1])
         if self.unused is None:
             self.unused = tuple(part is None for part in parts)
-        return self._joined(parts, self.input_shapes, v.shape[:-1])
+        return self._join(parts, self.input_shapes, v.shape[:-1])
 
     def jvp(self, u: np.ndarray) -> np.ndarray:
-        """Ju: shape (rows,) for u of shape (columns,), (k, rows) for (k, columns)."""
-        tangent = self._joined(self._forward(list(split(u, self.input_shapes)), u.shape[:-1]), self.output_shapes, u.shape[:-1])
+        """Return Ju: shape (rows,) for u of shape (columns,), (k, rows) for (k, columns)."""
+        tangent = self._join(self._forward(list(split(u, self.input_shapes)), u.shape[:-1]), self.output_shapes, u.shape[:-1])
         return tangent.copy() if np.may_share_memory(tangent, u) else tangent  # the tangent of a view is a view of u
 
     def likes(self) -> Sequence[Any]:
-        """Tensors in whose shapes the parts of a row are."""
+        """Tensors that have the shapes of the parts of a row."""
         return self.inputs
 
     def output(self) -> np.ndarray:
-        """What the function returned, flat: another process that records the graph must get it too, to rounding."""
+        """Return the function's output, flat. Another process that records the graph must get the same, up to rounding."""
         return np.concatenate([np.reshape(self.library.array(y), -1) for y in self.outputs])
 
     def derivative(self) -> np.ndarray:
-        """One weighted backward, which must be the same likewise."""
+        """Return one weighted backward, which must be the same, too."""
         return self.vjp(np.random.default_rng(0).uniform(0.5, 1.0, self.shape[0]).astype(self.dtype))
 
     def of_samples(self, start: int, stop: int) -> np.ndarray:
-        """The rows of some samples of a batch, where the graph is one of a batch."""
+        """Return the rows of some samples, if the graph is of a batch."""
         raise NotImplementedError
 
     def refusal(self) -> RuntimeError | None:
-        """The error that a second backward raises after one without retain_graph=True, of this graph, which stays whole; None
-        if it had saved nothing that could be freed."""
+        """Return the error of a second backward after one without retain_graph=True, without freeing the graph; None if the graph
+        saves nothing that would be freed."""
         raise NotImplementedError
 
     def fingerprint(self) -> int:
-        """A number that graphs of the same operations on the same shapes, indices and axes share; 0 if the library does not
-        tell."""
+        """Return a number that graphs of the same operations on the same shapes, indices and axes share; 0 if the library does
+        not provide one."""
         return 0
 
     def bytes_of_a_vector(self, by: str) -> int:
-        """About what one vector more takes in a sweep at its peak, with the vector itself and the result."""
+        """Estimate the peak memory per additional vector in a sweep, including the vector and the result."""
         if not self._sizes:
             backward, forward = self._peaks()
             ends = sum(self.shape)
@@ -89,14 +90,14 @@ class DifferentiatedGraph:
         return max(self._sizes[by], 1)
 
     def _peaks(self) -> tuple[int, int]:
-        """How many elements a backward and a forward sweep hold at most."""
+        """Return the maximum number of elements that a backward and a forward sweep hold at a time."""
         raise NotImplementedError
 
     def pattern(self, limit: int | None = None) -> tuple[np.ndarray, np.ndarray] | None:
-        """(rows, columns), row-major, of the entries that can be nonzero; None if there are more than `limit`."""
+        """Return (rows, columns), row-major, of the entries that can be nonzero; None if there are more than `limit`."""
         raise NotImplementedError
 
-    def _joined(self, parts: Sequence[Any], shapes: Sequence[Shape], lead: Shape) -> np.ndarray:
+    def _join(self, parts: Sequence[Any], shapes: Sequence[Shape], lead: Shape) -> np.ndarray:
         flat = [
             np.zeros((*lead, prod(shape)), self.dtype) if part is None else np.reshape(part, (*lead, prod(shape)))
             for part, shape in zip(parts, shapes, strict=True)
@@ -112,7 +113,7 @@ class DifferentiatedGraph:
 
 
 class GradlabGraph(DifferentiatedGraph):
-    """Through gradlab's own engine, which takes batches as they are."""
+    """Sweeps by gradlab's own engine, which accepts batches."""
 
     tells_pattern = True
 
@@ -120,7 +121,7 @@ class GradlabGraph(DifferentiatedGraph):
         super().__init__(library, outputs, inputs)
         from gradlab.core.engine import reachable_nodes
 
-        self.ends, self.starts = [y.node for y in outputs], [x.node for x in inputs]  # a write would give them others
+        self.ends, self.starts = [y.node for y in outputs], [x.node for x in inputs]  # in-place writes would replace them
         self._number = {node: k for k, node in enumerate(reachable_nodes(filter(None, self.ends)))}
         self.unused = tuple(node not in self._number for node in self.starts)
         nodes = set(self.starts)
@@ -139,7 +140,7 @@ class GradlabGraph(DifferentiatedGraph):
         ends = [node for node in self.ends if node is not None]
         seeds = [(node, _like(u, x)) for node, x, u in zip(self.starts, self.inputs, tangents, strict=True)]
         results: list[Any] = [None] * len(ends)
-        # A sweep takes a tangent as the whole truth about its node: an input that another leads to needs one of its own.
+        # A sweep uses a tangent as the total tangent of its node, so an input that depends on another one needs its own node.
         for some in [[pair] for pair in seeds] if self.nested else [seeds]:
             for k, t in enumerate(jvp_sweep(ends, dict(some), lead)):
                 results[k] = t if results[k] is None else results[k] if t is None else results[k] + t
@@ -159,9 +160,14 @@ class GradlabGraph(DifferentiatedGraph):
         number: dict[Any, int] = self._number
         ends = [[number.get(node, -1) for node in side] for side in (self.ends, self.starts)]
         told = [
-            (type(node).__name__, node.shape, [number.get(edge, -1) for edge in node.edges], _told(getattr(node, "meta", ())))
+            (
+                type(node).__name__,
+                node.shape,
+                [number.get(edge, -1) for edge in node.edges],
+                _with_checksums(getattr(node, "meta", ())),
+            )
             for node in number
-        ]  # all that a pattern is made of: see core.sparsity
+        ]  # everything that determines a pattern: see core.sparsity
         return crc32(repr((ends, told)).encode())
 
     def _peaks(self) -> tuple[int, int]:
@@ -172,7 +178,7 @@ class GradlabGraph(DifferentiatedGraph):
         needed = nodes_leading_to(wanted, ends)
         waiting = {node: prod(node.shape) for node in ends}
         live = peak = sum(waiting.values())
-        for node in reachable_nodes(ends):  # a cotangent waits from the first that brings it to its node
+        for node in reachable_nodes(ends):  # a cotangent is held from its first contribution until its node
             if node not in needed:
                 continue
             own = waiting.get(node, 0)
@@ -185,13 +191,13 @@ class GradlabGraph(DifferentiatedGraph):
         return peak, self._forward_peak(needed, reachable_nodes(ends))
 
     def _forward_peak(self, needed: set[Any], nodes: Sequence[Any]) -> int:
-        """A tangent lives until the last that reads it."""
+        """Return the peak of a forward sweep. A tangent is held until its last use."""
         readers = Counter(edge for node in nodes for edge in node.edges)
         live = peak = 0
         for node in reversed(nodes):
             own = prod(node.shape) if node in needed else 0
             live += own
-            peak = max(peak, live + own)  # twice its own: two arguments bring a part each
+            peak = max(peak, live + own)  # twice its own: two arguments contribute a part each
             for edge in node.edges:
                 readers[edge] -= 1
                 if edge in needed and not readers[edge]:
@@ -221,7 +227,7 @@ class GradlabGraph(DifferentiatedGraph):
 
 
 class TorchGraph(DifferentiatedGraph):
-    """Through torch.autograd.grad."""
+    """Sweeps by torch.autograd.grad."""
 
     forward_cost = 2.0
 
@@ -230,8 +236,8 @@ class TorchGraph(DifferentiatedGraph):
     def __init__(self, library: Library, outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
         super().__init__(library, outputs, inputs)
         torch = sys.modules["torch"]
-        edge = torch.autograd.graph.get_gradient_edge  # a write would give a tensor another
-        told = torch.__version__ >= (2, 6)  # older ones differentiate tensors alone: there a copy has what was
+        edge = torch.autograd.graph.get_gradient_edge  # an in-place write would replace the tensor's edge
+        told = torch.__version__ >= (2, 6)  # older versions differentiate only tensors: there, a copy keeps the old edge
         with torch.enable_grad():
             self.ends = [(edge(y) if told else y.clone()) if y.requires_grad else None for y in outputs]
         self.starts = [edge(x) for x in inputs]
@@ -242,7 +248,7 @@ class TorchGraph(DifferentiatedGraph):
             for end, y, v in zip(self.ends, self.outputs, weights, strict=True)
             if end is not None
         ]
-        if not kept:  # the gradient of a linear function is a constant
+        if not kept:  # the gradient of a linear function is constant
             return [None] * len(self.inputs)
         gradients = self._grad([end for end, _ in kept], self.starts, [v for _, v in kept], lead)
         return [None if part is None else self.library.array(part) for part in gradients]
@@ -282,7 +288,7 @@ class TorchGraph(DifferentiatedGraph):
             waiting += new
         else:
             return None
-        with torch.enable_grad():  # torch's sentence is the same for every graph: that of a square
+        with torch.enable_grad():  # PyTorch's sentence is the same for every graph, so it is taken from a square
             square = torch.ones((), requires_grad=True).square()
         square.backward()
         try:
@@ -300,7 +306,7 @@ class TorchGraph(DifferentiatedGraph):
             new = [edge for edge in self.library.inputs(node) if edge is not None and edge not in seen]
             seen.update(new)
             stack += new
-        return 3 * most, 6 * most  # about: torch does not tell which cotangents wait at a time
+        return 3 * most, 6 * most  # a rough estimate: PyTorch does not say which cotangents are held at a time
 
     def _grad(self, outputs: list[Any], inputs: list[Any], weights: list[Any], lead: Shape) -> list[Any]:
         torch = sys.modules["torch"]
@@ -308,7 +314,7 @@ class TorchGraph(DifferentiatedGraph):
             return self.library.grad(outputs, inputs, weights)
         try:
             return self.library.grad(outputs, inputs, weights, batched=True)
-        except RuntimeError as error:  # an operation that vmap does not know: one vector at a time
+        except RuntimeError as error:  # vmap does not support an operation: one vector at a time
             if "vmap" not in str(error) and "batching rule" not in str(error):
                 raise
         rows = [self.library.grad(outputs, inputs, [w[k] for w in weights]) for k in range(lead[0])]
@@ -316,14 +322,14 @@ class TorchGraph(DifferentiatedGraph):
 
 
 def graph_of(library: Library, outputs: Sequence[Any], inputs: Sequence[Any], *, symmetric: bool = False) -> DifferentiatedGraph:
-    """The graph between tensors of a library; `symmetric` if its Jacobian is known to be."""
+    """Return the graph between tensors of a library. `symmetric`: whether its Jacobian is known to be."""
     graph = (GradlabGraph if library.name == "gradlab" else TorchGraph)(library, outputs, inputs)
     graph.symmetric = symmetric
     return graph
 
 
 def recording(library: Library) -> Any:
-    """A context in which operations are recorded, whatever the caller's mode."""
+    """Return a context in which operations are recorded, whatever the caller's mode."""
     if library.name == "gradlab":
         from gradlab.core.modes import enable_grad
 
@@ -332,7 +338,7 @@ def recording(library: Library) -> Any:
 
 
 def recorded_gradient(library: Library, output: Any, inputs: list[Any]) -> list[Any]:
-    """The gradient of a tensor of one element by each input, recorded; None for one that it does not depend on."""
+    """Return the recorded gradient of a one-element tensor for each input; None if it does not depend on it."""
     if library.name == "gradlab":
         from gradlab.autograd import grad
 
@@ -341,7 +347,7 @@ def recorded_gradient(library: Library, output: Any, inputs: list[Any]) -> list[
 
 
 def split(vectors: np.ndarray, shapes: Sequence[Shape]) -> Iterator[np.ndarray]:
-    """The parts of flat vectors, (…, sum of sizes), that belong to each shape."""
+    """Yield the parts of flat vectors, (…, sum of sizes), that belong to each shape."""
     lead, start = vectors.shape[:-1], 0
     for shape in shapes:
         size = prod(shape)
@@ -350,13 +356,13 @@ def split(vectors: np.ndarray, shapes: Sequence[Shape]) -> Iterator[np.ndarray]:
 
 
 def array_dtype(library: Library, tensor: Any) -> np.dtype:
-    """The NumPy dtype of a tensor's values on the host; float32 for bfloat16, which NumPy lacks."""
+    """Return the NumPy dtype of a tensor's values on the host; float32 for bfloat16, which NumPy lacks."""
     name = library.dtype_name(tensor)
     return np.dtype("float32" if name == "bfloat16" else name)
 
 
 def _like(values: np.ndarray, tensor: Any) -> Any:
-    """`values` in the dtype and on the device of a gradlab tensor."""
+    """Return `values` in the dtype and on the device of a gradlab tensor."""
     array = tensor.array
     if type(array) is np.ndarray:
         return values if values.dtype == array.dtype else values.astype(array.dtype)
@@ -366,21 +372,21 @@ def _like(values: np.ndarray, tensor: Any) -> Any:
 
 
 def _saves(node: Any) -> bool:
-    """Whether a sweep frees something of a node, so that the next is refused there."""
+    """Return whether a sweep frees a tensor of a node, so that the next sweep fails there."""
     if not (node.op.frees or node.saved):
         return False
     spared = getattr(node.op, "spared", None)
     return not (spared and all(edge is None or spare for edge, spare in zip(node.edges, spared, strict=True)))
 
 
-def _told(value: Any) -> Any:
-    """Metadata, with a checksum for each array: what `repr` tells all of."""
+def _with_checksums(value: Any) -> Any:
+    """Return metadata with a checksum for each array, so that `repr` shows everything."""
     if type(value) in (int, slice, str):
         return value
     if isinstance(value, (tuple, list)):
-        return [_told(part) for part in value]
+        return [_with_checksums(part) for part in value]
     if isinstance(value, dict):
-        return _told(list(value.items()))
+        return _with_checksums(list(value.items()))
     if not hasattr(value, "shape"):
         return value
     array = np.ascontiguousarray(to_host(getattr(value, "array", value)))

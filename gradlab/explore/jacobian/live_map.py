@@ -1,4 +1,4 @@
-"""The heat map of a live view of a Jacobian: drawn again where cells have changed, else only the strip with vᵀJ or Ju."""
+"""The heat map of a live view of a Jacobian. If no cells have changed, only the strip with vᵀJ or Ju is drawn again."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from gradlab.explore.heat_layout import LETTERS, Axis, Layout, lay_out
 from gradlab.explore.heat_svg import NUMBERED, SEPARATE, draw_cells, draw_labels, draw_scale, number, outline, text
 from gradlab.explore.jacobian.matrix import Jacobian
 
-ROOM = 440.0  # px across, until a view says how many it has
-LEAST = 150.0  # px that it may say
-SIDE = 380.0  # of a large map, px
-SCALE = 38  # px of the scale and the gap above it
-NUMBER = 40.0  # of a number in a cell: six characters
-COLOURS = (  # that tell classes apart, also for the colour-blind (Tol's muted scheme)
+ROOM = 440.0  # initial width in pixels, until a view reports its own
+LEAST = 150.0  # minimum width, in pixels
+SIDE = 380.0  # maximum side of a large map, in pixels
+SCALE = 38  # pixels for the scale and the gap above it
+NUMBER = 40.0  # width of a number in a cell: six characters
+COLOURS = (  # distinguishable classes, also for the colour-blind (Tol's muted scheme)
     *("#44aa99", "#332288", "#ddcc77", "#aa4499", "#88ccee", "#117733", "#cc6677", "#999933", "#882255", "#bbbbbb"),
 )
-NUMBERED_CLASS = 14  # px of a cell with the number of its class
+NUMBERED_CLASS = 14  # minimum pixels of a cell for the number of its class
 
 Parts = dict[str, Any]
 Extremes = tuple[float, float] | None
 
 
 class LiveMap:
-    """The heat map as it was drawn last.
+    """The heat map as it was last drawn.
 
     Attributes
     ----------
     room : float
-        How wide it may be, px.
+        Available width in pixels.
     """
 
     def __init__(self, jacobian: Jacobian) -> None:
@@ -45,29 +45,29 @@ class LiveMap:
         self.room = ROOM
         self._layout: Layout | None = None
         self._laid_out_for: tuple[Any, ...] = ()
-        self._sent: tuple[Layout | None, float] = None, 0.0  # of the map that the view has: its layout and its bound
+        self._sent: tuple[Layout | None, float] = None, 0.0  # layout and bound of the map that the view has
         self.title = f"Jacobian of {', '.join(jacobian.output_names)} with respect to {', '.join(jacobian.input_names)}"
 
     def parts(
         self, view: HeatCells, strip: HeatCells | None, product: str, at: int, columns: bool, extent: Extremes, new: bool
     ) -> Parts:
-        """What has to be shown anew: "map" and where its cells are ("layout", "moved") if any has changed; what is "over".
+        """Return the parts to redraw: "map" with its cells ("layout", "moved") if any has changed, and "over".
 
         Parameters
         ----------
         view : HeatCells
         strip : HeatCells or None
-            The product, in the cells' columns or rows.
+            The product, in the columns or rows of the cells.
         product : str
-            What the strip is called.
+            Name of the strip.
         at : int
-            The row or column that is outlined; −1 for none.
+            The outlined row or column; −1 for none.
         columns : bool
-            Whether columns are stepped through, so that the strip is at the right.
+            Whether columns are stepped through. The strip is then at the right.
         extent : (float, float) or None
-            The extremes of the whole matrix.
+            Extremes of the complete matrix.
         new : bool
-            Whether cells have changed, or are to be drawn for a view that has none.
+            Whether cells have changed, or the view has none yet.
         """
         if not view.low.size:
             return {}
@@ -75,7 +75,7 @@ class LiveMap:
         bound, layout, (before, bound_before) = max(finite, default=0.0), self._laid_out(view, columns), self._sent
         parts: Parts = {"over": self._over(layout, view, strip, product, at, columns, bound)}
         if new or layout is not before or bound != bound_before:
-            drawn = self._cells(view.values, view.known, layout, bound, view.exact)
+            drawn = self._cells(view.values, view.known_mask, layout, bound, view.exact)
             scale, _, _ = draw_scale(layout.left, layout.end[1] + 12, bound, [], layout.right - layout.left)
             rows, across = (f"{first} to {end - 1}" for first, end in (view.window[:2], view.window[2:]))
             said = f"Rows {rows}, columns {across}; colours from {number(-bound)} to {number(bound)}"
@@ -85,7 +85,7 @@ class LiveMap:
         return parts
 
     def classes(self, view: HeatCells, classes: np.ndarray, columns: bool) -> str:
-        """The map with each cell's class instead of its number; −1: in none, −2: in several."""
+        """Draw the map with each cell's class instead of its number; −1: none, −2: several."""
         layout = self._laid_out(view, columns)
         wide, high = layout.wide - layout.gap, layout.high - layout.gap
         cells, written = [], []
@@ -112,7 +112,7 @@ class LiveMap:
             self._layout = lay_out(
                 rows,
                 across,
-                self._named(view),
+                self._input_starts(view),
                 side=SIDE,
                 separate=view.low.size <= SEPARATE,
                 written=NUMBER if few else 0.0,
@@ -122,8 +122,8 @@ class LiveMap:
             self._laid_out_for = key
         return self._layout
 
-    def _named(self, view: HeatCells) -> list[tuple[str, int]]:
-        """The inputs that are in the window, and the first cell of each, if there are several inputs."""
+    def _input_starts(self, view: HeatCells) -> list[tuple[str, int]]:
+        """Return the inputs in the window and the first cell of each, if there are several inputs."""
         if len(self._blocks) < 2:
             return []
         stops = np.cumsum([size for _, size in self._blocks])
@@ -139,10 +139,10 @@ class LiveMap:
     def _over(
         self, layout: Layout, view: HeatCells, strip: HeatCells | None, product: str, at: int, columns: bool, bound: float
     ) -> str:
-        """The strip, its name, and the outline of the row or column."""
+        """Draw the strip, its name, and the outline of the row or column."""
         x, y, wide, high = layout.strip
         shape = len(y), len(x)
-        values, known = (np.zeros(shape), np.zeros(shape, bool)) if strip is None else (strip.values, strip.known)
+        values, known = (np.zeros(shape), np.zeros(shape, bool)) if strip is None else (strip.values, strip.known_mask)
         numbered = view.exact and max(view.low.shape) <= NUMBERED
         drawn = [draw_cells(values, known, (x, y, wide, high, layout.gap), bound, separate=bool(layout.gap), numbered=numbered)]
         ink = VALUE if columns else GRADIENT
@@ -164,13 +164,13 @@ class LiveMap:
 
 
 def class_colour(k: int) -> tuple[str, str]:
-    """The colour of a class, and of a number on it."""
+    """Return the colour of a class, and of a number on it."""
     colour = COLOURS[k % len(COLOURS)]
     return colour, "#" + bytes(ink_on(tuple(bytes.fromhex(colour[1:])))).hex()
 
 
 def _places(layout: Layout) -> Mapping[str, Any]:
-    """Where the cells are, px, for what points at them."""
+    """Return the positions of the cells in pixels, for pointing at them."""
     x, y, wide, high = layout.strip
     return {
         "x": np.round(layout.x, 2).tolist(),

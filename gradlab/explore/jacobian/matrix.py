@@ -1,7 +1,7 @@
-"""A Jacobian as a matrix that is computed when it is looked at, and not more of it than was asked for.
+"""A Jacobian as a matrix that is computed on demand, and only the parts that are needed.
 
-`Jacobian` is the face of its parts, and adds what arrays have: indices, products, conversions. A `Store` has what is known, a
-`Runner` computes what is not by a `Plan`, a `Display` shows it, `HandCode` says the same as code.
+`Jacobian` combines its parts, and adds the interface of arrays: indices, products, conversions. A `Store` holds the known
+entries, a `Runner` computes the others by a `Plan`, a `Display` draws the matrix, and `HandCode` writes it as code.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from gradlab.explore.jacobian.progress import check_progress
 from gradlab.explore.jacobian.runner import Runner
 from gradlab.explore.jacobian.transposed import Transposed
 from gradlab.explore.libraries import Library, library_of
-from gradlab.explore.views import opened
+from gradlab.explore.views import open_view
 
 Shape = tuple[int, ...]
 
 
 class Like:
-    """What a tensor is made like, without keeping the tensor."""
+    """Dtype and device for new tensors, without keeping a tensor alive."""
 
     def __init__(self, tensor: Any) -> None:
         self.shape, self.dtype, self.device = tensor.shape, tensor.dtype, tensor.device
 
 
 class Jacobian(Pictured):
-    """A matrix ∂outputs/∂inputs, computed when it is first looked at.
+    """A matrix ∂outputs/∂inputs, computed on demand.
 
     Made by `jacobian` and `hessian`. It indexes, iterates and converts like a 2-D array: `J[i]`, `J[i, j]`, `J[:, j]`,
-    `for row in J`, `np.asarray(J)`; `J @ u` and `v @ J` are sweeps, without the matrix. All of these are NumPy arrays in the
-    dtype of the inputs; rows are read only. `J.vjp` and `J.jvp` are what scipy.sparse.linalg.LinearOperator calls rmatvec and
-    matvec.
+    `for row in J`, `np.asarray(J)`. `J @ u` and `v @ J` are sweeps, without the matrix. The results are NumPy arrays with the
+    dtype of the inputs; rows are read-only. `J.vjp` and `J.jvp` correspond to rmatvec and matvec of
+    scipy.sparse.linalg.LinearOperator.
 
     Attributes
     ----------
     shape : tuple of int
         (elements of the outputs, elements of the inputs).
     sweeps : int
-        How many vectors have been swept through the graph so far, forward or backward.
+        Number of vectors swept through the graph so far, forward or backward.
     runner, store, code, library, likes
-        What it is made of: what computes, what is known, what rows and columns are called in code, the tensors' library, and
-        what tensors are made like, one for each input.
+        Its parts: `runner` computes, `store` holds the known entries, `code` names rows and columns, `library` is the tensors'
+        library, and `likes` has the dtype and device of each input.
     """
 
     ndim = 2
@@ -67,60 +67,60 @@ class Jacobian(Pictured):
     # ------------------------------------------------------------------------------------------ what it is
     @property
     def complete(self) -> bool:
-        """Whether all is known."""
+        """True if all entries are known."""
         return self.store.complete
 
     @property
     def sweeps(self) -> int:
-        """How many vectors have been swept through the graph so far."""
+        """Number of vectors swept through the graph so far."""
         return self.runner.sweeps
 
     @property
     def output_name(self) -> str:
-        """What the output is called; several, with commas between."""
+        """Name of the output; several names are separated by commas."""
         return ", ".join(self.output_names)
 
     @property
     def plan(self) -> Plan:
-        """How the whole is computed; found when first asked for."""
+        """Plan for computing the whole matrix, made on first access."""
         return self.runner.plan
 
     @property
     def rows_known(self) -> int:
-        """How many rows have been computed."""
-        return int(self.known.sum())
+        """Number of rows that have been computed."""
+        return int(self.known_mask.sum())
 
     @property
-    def known(self) -> np.ndarray:
-        """Which rows have been computed: a new boolean array of shape (len(J),)."""
+    def known_mask(self) -> np.ndarray:
+        """Mask of the rows that have been computed: a new boolean array of shape (len(J),)."""
         return self.store.known_rows
 
     @property
     def labels(self) -> list[str]:
-        """What each row differentiates: `z[0,2]`."""
+        """Labels of the rows: `z[0,2]`."""
         return list(self.row_labels())
 
     @property
     def column_labels(self) -> list[str]:
-        """What each column differentiates by: `x[3]`."""
+        """Labels of the columns: `x[3]`."""
         return list(self.column_labels_lazily())
 
     def row_labels(self) -> Labels:
-        """The labels of the rows as a sequence that makes each one when it is looked at."""
+        """Return the labels of the rows as a lazy sequence."""
         return self.code.row_labels()
 
     def column_labels_lazily(self) -> Labels:
-        """The labels of the columns as a sequence that makes each one when it is looked at."""
+        """Return the labels of the columns as a lazy sequence."""
         return self.code.column_labels()
 
     @property
     def blocks(self) -> list[tuple[str, int]]:
-        """The column blocks from left to right: each input's name and number of elements."""
+        """Column blocks from left to right: each input's name and number of elements."""
         return blocks_of(self.code.inputs)
 
     @property
     def row_blocks(self) -> list[tuple[str, int]]:
-        """The row blocks from top to bottom: each output's name and number of elements."""
+        """Row blocks from top to bottom: each output's name and number of elements."""
         return blocks_of(self.code.outputs)
 
     def __len__(self) -> int:
@@ -128,35 +128,35 @@ class Jacobian(Pictured):
 
     # ------------------------------------------------------------------------------------------ the whole
     def compute(self, executor: Any = None, *, progress: Any = None) -> Self:
-        """Make everything known, here or on the workers of `executor`; returns the Jacobian.
+        """Compute all entries, here or on the workers of `executor`, and return the Jacobian.
 
         Parameters
         ----------
         executor : dask.distributed.Client or concurrent.futures.Executor, optional
-            The function and its inputs travel to each worker once, by cloudpickle (threads share them); the plan's blocks
-            become tasks of about a second or a few, by what they are measured to take. Workers write what they compute where
-            `out` is Zarr that they see, else it is gathered here. By default the `executor` of `jacobian`, or else this thread.
+            The function and its inputs are sent to each worker once, by cloudpickle (threads share them). The plan's blocks
+            become tasks of about a second or a few, by measured time. Workers write their blocks to `out` if it is Zarr that they
+            can access; otherwise blocks are gathered here. By default the `executor` of `jacobian`, or else this thread.
         progress : None, bool or callable, optional
-            Instead of the one that `jacobian` was given. With workers it counts blocks.
+            Overrides the `progress` of `jacobian`. With workers it counts blocks.
 
         Raises
         ------
         TypeError
-            If the function cannot travel: before anything starts.
+            If the function cannot be sent, before anything starts.
         Exception
-            What the function or a rule raised on a worker, with the block, its rows and the user's line as a note. What is
-            computed stays, on Ctrl-C too; asking again goes on.
+            An error of the function or a rule on a worker, with a note on the block, its rows and the user's line. Computed
+            blocks are kept, also after Ctrl-C; another call continues.
 
         Notes
         -----
-        Blocks of a worker that is lost are computed again by another (`dask`; a process of concurrent.futures that dies breaks
-        its executor). `J.plan` says whether what workers computed equals one process's to the bit, or to rounding: where the
-        versions, BLAS, kernels and threads agree, the same blocks give the same bits.
+        If a worker is lost, another one computes its blocks again (with Dask; a dead process of concurrent.futures breaks its
+        executor). `J.plan` says whether the workers' results equal one process's bit for bit, or up to rounding. If versions,
+        BLAS, kernels and threads agree, the same blocks give the same bits.
         """
         check_progress(progress)
         elsewhere = None
         if executor is not None and not self.complete:
-            from gradlab.explore.jacobian import distributed  # late: most do without it
+            from gradlab.explore.jacobian import distributed  # rarely needed
 
             assert self.runner.question is not None
             elsewhere = distributed.Workers(executor, self.runner.question)
@@ -165,12 +165,12 @@ class Jacobian(Pictured):
 
     # ------------------------------------------------------------------------------------------ products
     def vjp(self, v: Any) -> np.ndarray:
-        """vᵀJ, the mix of rows with weights `v`, by one weighted backward (by the matrix, once it is known).
+        """Compute vᵀJ, the sum of the rows with weights `v`, by one weighted backward (by the matrix, once it is known).
 
         Parameters
         ----------
         v : array_like or Tensor
-            One weight per output element: the output's shape, or flat. For several outputs flat, or a tuple of one each.
+            One weight per output element: the output's shape, or flat. For several outputs flat, or a tuple with one array each.
 
         Returns
         -------
@@ -180,12 +180,12 @@ class Jacobian(Pictured):
         return self.runner.vjp(weights)
 
     def jvp(self, u: Any) -> np.ndarray:
-        """Ju, the mix of columns with weights `u`, by one forward sweep (by the matrix, once it is known).
+        """Compute Ju, the sum of the columns with weights `u`, by one forward sweep (by the matrix, once it is known).
 
         Parameters
         ----------
         u : array_like or Tensor
-            One weight per input element: the input's shape, or flat. For several inputs flat, or a tuple of one each.
+            One weight per input element: the input's shape, or flat. For several inputs flat, or a tuple with one array each.
 
         Returns
         -------
@@ -195,7 +195,7 @@ class Jacobian(Pictured):
         return self.runner.jvp(tangents)
 
     def _flat(self, value: Any, call: str, what: str, of: str, shapes: Sequence[Shape], size: int) -> np.ndarray:
-        """A vector for a sweep, from an array, a tensor or a tuple of them."""
+        """Return a flat vector for a sweep, from an array, a tensor or a tuple of them."""
         if len(shapes) > 1 and isinstance(value, (tuple, list)) and len(value) == len(shapes):
             parts = [_array(part) for part in value]
             if [part.shape for part in parts] == list(shapes):
@@ -216,7 +216,8 @@ class Jacobian(Pictured):
         return self._product(v.T if v.ndim == 2 else v, self.shape[0], "v @ J", 0)
 
     def _product(self, vectors: np.ndarray, size: int, call: str, side: int) -> np.ndarray:
-        """J @ u (side 1) or v @ J (side 0) for vectors (size,) or (size, k): sweeps in chunks, or the matrix once known."""
+        """Compute J @ u (side 1) or v @ J (side 0) for vectors (size,) or (size, k): in chunks of sweeps, or by the known
+        matrix."""
         if vectors.dtype.kind not in "fiub":
             raise TypeError(f"{call} takes real numbers; got dtype {vectors.dtype}")
         if vectors.ndim not in (1, 2) or vectors.shape[0] != size:
@@ -231,20 +232,20 @@ class Jacobian(Pictured):
 
     # ------------------------------------------------------------------------------------------ as an array
     def row(self, i: int) -> np.ndarray:
-        """Row `i`, 0 <= i < len(J), computed by one weighted backward if it is not known yet. Read only."""
+        """Return row `i`, 0 <= i < len(J), computed by one weighted backward if it is not known yet. Read-only."""
         return self.runner.row(i)
 
     def column(self, j: int) -> np.ndarray:
-        """Column `j`, 0 <= j < J.shape[1]: by one forward sweep, unless it is known."""
+        """Return column `j`, 0 <= j < J.shape[1], computed by one forward sweep if it is not known yet."""
         return self.runner.column(j)
 
     def rows(self) -> Iterator[np.ndarray]:
-        """The rows from first to last, computed a chunk at a time and not kept: for matrices larger than memory."""
+        """Return the rows in order, computed a chunk at a time and not stored: for matrices larger than memory."""
         return self.runner.rows()
 
     @property
     def T(self) -> Transposed:  # noqa: N802  (NumPy's name)
-        """The transpose, as lazy as the matrix."""
+        """Transpose, as lazy as the matrix."""
         return Transposed(self)
 
     def __iter__(self) -> Iterator[np.ndarray]:
@@ -278,23 +279,23 @@ class Jacobian(Pictured):
         matrix = self.runner.dense()
         if dtype is not None and np.dtype(dtype) != matrix.dtype:
             if copy is False:
-                raise ValueError(f"a Jacobian of {matrix.dtype} cannot be seen as {np.dtype(dtype)} without a copy")
+                raise ValueError(f"a Jacobian of {matrix.dtype} cannot be viewed as {np.dtype(dtype)} without a copy")
             return matrix.astype(dtype)
         return matrix.copy() if copy else matrix
 
     def dense(self) -> np.ndarray:
-        """The whole as a NumPy array of shape J.shape. Read only."""
+        """Return the matrix as a NumPy array of shape J.shape. Read-only."""
         return np.asarray(self)
 
     def sparse(self) -> Any:
-        """The whole as a scipy.sparse.csr_array; its entries are the pattern's, or else what is not zero."""
+        """Return the matrix as a scipy.sparse.csr_array with the entries of the pattern or, without one, the nonzero entries."""
         return self.runner.sparse()
 
     def tensor(self) -> Any:
-        """The whole Jacobian as a tensor of shape output.shape + input.shape, in the library and dtype of the inputs.
+        """Return the Jacobian as a tensor of shape output.shape + input.shape, in the library and dtype of the inputs.
 
-        For a tuple of inputs a tuple of such tensors, for a tuple of outputs a tuple of these: what
-        torch.autograd.functional.jacobian returns.
+        For a tuple of inputs it returns a tuple of such tensors, and for a tuple of outputs a tuple of these, like
+        torch.autograd.functional.jacobian.
         """
         matrix = np.asarray(self)
         stops = np.cumsum([size for _, size in self.blocks])[:-1]
@@ -310,57 +311,58 @@ class Jacobian(Pictured):
         return blocks[0] if self._single[0] else tuple(blocks)
 
     def by_hand(self, weights: int | Sequence[float] | np.ndarray) -> str:
-        """Runnable code that computes row `weights`, or the mix of rows with these weights, without an explorer.
+        """Return runnable code that computes row `weights`, or the weighted sum of rows, without an explorer.
 
-        The code leaves the result, flat, in a variable `row`. It uses the names of this Jacobian's tensors, and writes
-        the inputs' `.grad`, as anyone would who does it by hand.
+        The code leaves the result, flat, in a variable `row`. It uses the names of this Jacobian's tensors, and writes the
+        inputs' `.grad`, as code by hand does.
         """
         return self.code.row(weights, self.runner.unused or (False,) * len(self.input_shapes))
 
     # ------------------------------------------------------------------------------------------ showing
     def heading(self) -> str:
-        """Of what with respect to what, in words: "z (7) with respect to x (5)"."""
+        """Return for example "z (7) with respect to x (5)"."""
         return heading_of(self.code)
 
     def __repr__(self) -> str:
         return self._display.sentence()
 
     def drawing(self, *, compute: bool = True, columns: Mapping[int, np.ndarray] | None = None) -> Drawing:
-        """The heat map of what is known, the rest outlined; if `compute`, completed first where that takes under a second.
+        """Draw a heat map of the known entries, the rest outlined. With `compute`, complete the matrix first if that takes under
+        a second.
 
-        `columns` are such as are known beside what is stored, by number: those that somebody stepped through.
+        `columns`: known columns that are not stored, by number, from a view that stepped through them.
         """
         return self._display.drawing(compute=compute, columns=columns or {})
 
-    def reduced(self, rows: slice = slice(None), columns: slice = slice(None), cells: tuple[int, int] = (64, 64)) -> HeatCells:
-        """What is known of a part of the matrix, in `cells` along its sides at most: see `HeatCells`. Computes nothing."""
-        return self._display.reduced(rows, columns, cells)
+    def pool(self, rows: slice = slice(None), columns: slice = slice(None), cells: tuple[int, int] = (64, 64)) -> HeatCells:
+        """Return the known entries of a part of the matrix, in at most `cells` per side: see `HeatCells`. Computes nothing."""
+        return self._display.pool(rows, columns, cells)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         return self.drawing()._repr_mimebundle_(include=include, exclude=exclude)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the whole Jacobian, computing what is missing, with matplotlib; returns the axes. Large ones are pooled."""
+        """Draw the complete Jacobian with matplotlib, computing missing entries, and return the axes. Large ones are pooled."""
         return self._display.plot(ax)
 
     def widget(self, *, columns: bool = True) -> Any:
-        """A live view for a notebook: step through the rows, or mix them with sliders.
+        """Make a live view for a notebook: step through the rows, or weight them with sliders.
 
         Parameters
         ----------
         columns : bool
-            Whether the view can go by columns, with forward sweeps, as well. False for a lesson that shows rows only.
+            Whether the view can also step through columns, by forward sweeps. False for a lesson that shows only rows.
         """
-        return opened("jacobian", self, columns=columns)
+        return open_view("jacobian", self, columns=columns)
 
 
 class Hessian(Jacobian):
-    """The Jacobian of a gradient: a symmetric matrix, made by `hessian`."""
+    """Jacobian of a gradient: a symmetric matrix, made by `hessian`."""
 
     word = "Hessian"
 
     def heading(self) -> str:
-        """Of what with respect to what, in words: "loss with respect to x (5)"."""
+        """Return for example "loss with respect to x (5)"."""
         first = self.output_names[0]
         inputs = ", ".join(f"{name} ({times(shape)})" for name, shape in self.code.inputs)
         return f"{first[1 : first.index('/∂')]} with respect to {inputs}"
@@ -376,9 +378,10 @@ def _array(value: Any) -> np.ndarray:
 
 
 class SampleJacobians(Jacobian):
-    """The Jacobians of a batch's samples, one below the other: made by `jacobian` with `batch`.
+    """Jacobians of a batch's samples, stacked. Made by `jacobian` with `batch`.
 
-    Row s·m + i is row i of sample s, m being the number of output elements of one; a column is an element of one sample's input.
+    Row s·m + i is row i of sample s, where m is the number of output elements of one sample. A column is an element of a sample's
+    input.
     """
 
     word = "Jacobian of each sample"
@@ -390,8 +393,8 @@ class SampleJacobians(Jacobian):
         self.samples = self.output_shapes[0][0]
 
     def sample(self, s: int) -> np.ndarray:
-        """The Jacobian of sample `s`, (outputs of one, inputs of one); computed with the chunk that it is in where the whole is
-        kept in memory or written to `out`."""
+        """Return the Jacobian of sample `s`, (outputs of one, inputs of one). If the matrix is kept in memory or written to
+        `out`, the sample's whole chunk is computed."""
         if not -self.samples <= s < self.samples:
             raise IndexError(f"sample {s} of {self.samples}; samples count from 0, or from -1 backwards")
         lines = self.shape[0] // self.samples
@@ -399,25 +402,25 @@ class SampleJacobians(Jacobian):
         return np.stack([self.row(i) for i in range(first, first + lines)])
 
     def by_hand(self, weights: int | Sequence[float] | np.ndarray) -> str:
-        """Refused: code for a row is of one sample, whose own Jacobian writes it.
+        """Raise, since code for a row is written by the Jacobian of one sample.
 
         Raises
         ------
         ValueError
         """
         raise ValueError(
-            f"by_hand() writes code for a row of one Jacobian, and this is one for each of {self.samples} samples: ask for the "
+            f"by_hand() writes code for a row of one Jacobian, but this has one for each of {self.samples} samples. Ask for the "
             "function's Jacobian by one sample, jacobian(f, x[:1]).by_hand(0) for example"
         )
 
     def widget(self, *, columns: bool = True) -> Any:
-        """Refused: a view is of one sample's Jacobian.
+        """Raise, since a view shows one sample's Jacobian.
 
         Raises
         ------
         ValueError
         """
         raise ValueError(
-            f"widget() shows one Jacobian, and this is one for each of {self.samples} samples: ask for the function's Jacobian "
+            f"widget() shows one Jacobian, but this has one for each of {self.samples} samples. Ask for the function's Jacobian "
             "by one sample, jacobian(f, x[:1]).widget() for example"
         )

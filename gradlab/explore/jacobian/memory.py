@@ -1,4 +1,4 @@
-"""How much memory and disk there is, and refusing what does not fit."""
+"""Available memory and disk space, and errors if a matrix does not fit."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 
 from gradlab.explore.markup import size_text
 
-SHARE = 0.25  # of the free memory that a sweep may take at its peak
-SMALL = 32e6  # bytes that are taken without asking whether they are free
-CAUTION = 0.9  # of the free memory that a whole matrix may take
+SHARE = 0.25  # of the free memory, for the peak of a sweep
+SMALL = 32e6  # bytes that are used without checking the free memory
+CAUTION = 0.9  # of the free memory, for a whole matrix
 
 
 def free_memory() -> int:
-    """The bytes that can be had without swapping, as the system tells; 4 GB where it does not."""
+    """Return the bytes available without swapping, according to the system; 4 GB if unknown."""
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:
@@ -33,13 +33,13 @@ def free_memory() -> int:
 
 
 def has_room(shape: tuple[int, int], dtype: np.dtype) -> bool:
-    """Whether a dense matrix fits into memory."""
+    """Return whether a dense matrix fits into memory."""
     wanted = shape[0] * shape[1] * dtype.itemsize
     return wanted <= SMALL or wanted <= free_memory() * CAUTION
 
 
 def needs_room(shape: tuple[int, int], dtype: np.dtype) -> None:
-    """Refuse a dense matrix that does not fit into memory."""
+    """Raise if a dense matrix does not fit into memory."""
     if not has_room(shape, dtype):
         wanted, free = shape[0] * shape[1] * dtype.itemsize, free_memory()
         raise MemoryError(
@@ -50,7 +50,7 @@ def needs_room(shape: tuple[int, int], dtype: np.dtype) -> None:
 
 
 def map_of(out: np.ndarray) -> np.memmap | None:
-    """The map of a file that an array is or is a view of, if what is written into it reaches the file."""
+    """Return the memory map of a file that an array is, or is a view of, if writes reach the file."""
     base: Any = out
     while isinstance(base, np.ndarray) and not (isinstance(base, np.memmap) and base.filename is not None):
         base = base.base
@@ -58,7 +58,7 @@ def map_of(out: np.ndarray) -> np.memmap | None:
 
 
 def first_byte(out: np.ndarray, of: np.memmap) -> int:
-    """Where in its file an array begins: views have the whole map's own `offset`, so it is told by the addresses."""
+    """Return the offset of an array in its file. Views have the whole map's `offset`, so it is computed from the addresses."""
     mapped: Any = of
     while isinstance(mapped, np.ndarray):
         mapped = mapped.base
@@ -68,10 +68,10 @@ def first_byte(out: np.ndarray, of: np.memmap) -> int:
 
 
 def needs_disk(out: np.ndarray) -> None:
-    """Have the file system keep room for all of an array in a file, so that no write can find the disk full.
+    """Reserve disk space for an array in a file, so that no write can find the disk full.
 
-    A file that was made and not written yet has holes, and a write through memory into a hole that the disk has no room for ends
-    the process (SIGBUS). What the file holds stays as it is.
+    A new file has holes. A write through memory into a hole for which the disk has no room kills the process (SIGBUS). The
+    contents of the file do not change.
 
     Raises
     ------
@@ -92,19 +92,19 @@ def needs_disk(out: np.ndarray) -> None:
                 _rewrite(file, start, length)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            return  # the file system has no way to, or the file has another name now
+            return  # the file system does not support it, or the file was renamed
         free = shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free
         raise OSError(
             error.errno,
             f"{os.strerror(error.errno)}: out= takes {size_text(length)} of its file, and its disk has "
-            f"{size_text(free)} more. Nothing was written, and what the file held it holds. Make room, or give out= a file on "
+            f"{size_text(free)} more. Nothing was written, and the file did not change. Make room, or give out= a file on "
             "another disk",
             path,
         ) from None
 
 
 def _rewrite(file: IO[bytes], start: int, length: int) -> None:
-    """Write what is there, which gives holes a place."""
+    """Rewrite the contents, which allocates holes."""
     step = 1 << 20
     for at in range(start, start + length, step):
         file.seek(at)

@@ -1,6 +1,6 @@
-"""The work of one block, as functions of plain data: nothing is kept from one to the next.
+"""The work of one block, as functions of plain data without state.
 
-`compute_block` sweeps, `scatter` says where in the matrix the numbers belong. A loop over `plan.blocks()` with these two is
+`compute_block` sweeps, and `scatter` says where the numbers belong in the matrix. A loop over `plan.blocks()` with these two is
 the whole computation, whoever runs it.
 """
 
@@ -15,14 +15,13 @@ from gradlab.explore.jacobian.plan import Block, Plan
 
 
 def compute_block(graph: DifferentiatedGraph, plan: Plan, block: Block) -> np.ndarray:
-    """The numbers of one block.
+    """Compute the numbers of one block.
 
     Returns
     -------
     ndarray
-        Rows: (stop - start, n). Columns: (m, stop - start). Colours: the compressed rows (stop - start, n) where the plan
-        goes by rows, the compressed columns (stop - start, m) where it goes by columns. Samples: the rows of each, one below
-        the other.
+        Rows: (stop - start, n). Columns: (m, stop - start). Colours: the compressed rows (stop - start, n) if the plan is by
+        rows, the compressed columns (stop - start, m) if it is by columns. Samples: the rows of each, stacked.
     """
     if block.kind == "samples":
         return graph.of_samples(block.start, block.stop)
@@ -40,9 +39,9 @@ def compute_block(graph: DifferentiatedGraph, plan: Plan, block: Block) -> np.nd
 
 
 def scatter(plan: Plan, block: Block, values: np.ndarray) -> tuple[Any, Any, np.ndarray]:
-    """(rows, columns, numbers) such that `matrix[rows, columns] = numbers` puts a block where it belongs.
+    """Return (rows, columns, numbers) such that `matrix[rows, columns] = numbers` writes a block.
 
-    Rows and columns are slices for dense blocks, arrays of equal length for colours.
+    Rows and columns are slices for dense blocks, and arrays of equal length for colours.
     """
     if block.kind in ("rows", "samples"):
         return plan.rows_of(block), slice(None), values
@@ -54,24 +53,24 @@ def scatter(plan: Plan, block: Block, values: np.ndarray) -> tuple[Any, Any, np.
 
 
 def entries(plan: Plan, block: Block, values: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Which entries of the pattern the compressed rows or columns of a block hold, and their numbers."""
+    """Return which entries of the pattern the compressed rows or columns of a block contain, and their numbers."""
     assert plan.gather is not None
     if block.size == plan.sweeps:
-        return slice(None), values.reshape(-1).take(plan.gather, mode="wrap")  # quicker than with a check of each place
+        return slice(None), values.reshape(-1).take(plan.gather, mode="wrap")  # faster than a bounds check of each index
     width = values.shape[1]
     low, high = block.start * width, block.stop * width
-    first, last = np.searchsorted(plan.gather, (low, high), sorter=plan.gathered)
-    which = plan.gathered[first:last]
+    first, last = np.searchsorted(plan.gather, (low, high), sorter=plan.gather_order)
+    which = plan.gather_order[first:last]
     return which, values.reshape(-1)[plan.gather[which] - low]
 
 
 def canonical(plan: Plan, block: Block, values: np.ndarray) -> np.ndarray:
-    """The numbers of a block in the order in which `held` finds them in a matrix."""
+    """Return the numbers of a block in the order in which `read_block` finds them in a matrix."""
     return values.T if block.kind == "columns" else scatter(plan, block, values)[2]
 
 
-def held(plan: Plan, matrix: Any, block: Block) -> np.ndarray:
-    """What `matrix` has where the block belongs, a column a row for blocks of columns."""
+def read_block(plan: Plan, matrix: Any, block: Block) -> np.ndarray:
+    """Return the numbers of `matrix` at the block, transposed for blocks of columns."""
     across = plan.shape[0 if plan.by == "columns" else 1]
     size = (block.size, across) if block.kind == "colours" else (0, 0)
     rows, columns, _ = scatter(plan, block, np.empty(size, np.uint8))

@@ -1,7 +1,7 @@
-"""How a Jacobian is to be computed: by which sweeps, cut into which blocks, in how much memory.
+"""Plans: by which sweeps a Jacobian is computed, in which blocks, and in how much memory.
 
-A `Plan` holds no graph and no value, so it may be kept and given to the next Jacobian of the same shape. Its blocks are plain
-data: a block can be computed anywhere that the function and its inputs are.
+A `Plan` holds no graph and no values, so it can be kept and passed to the next Jacobian of the same shape. Its blocks are plain
+data: a block can be computed wherever the function and its inputs are.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from gradlab.explore.markup import size_text
 
 Kind = Literal["rows", "columns", "colours", "samples"]
 METHODS = ("auto", "rows", "batched", "columns", "sparse")
-SWEEP_BYTES = 256e6  # more at once is not quicker, and an interrupt loses more
-WORTH_A_SEARCH = 512 * 512  # elements of the matrix from which "auto" looks for a pattern
-FEW_SWEEPS = 64  # rows or columns up to which it does not
+SWEEP_BYTES = 256e6  # larger sweeps are not faster, and an interrupt loses more
+WORTH_A_SEARCH = 512 * 512  # elements of the matrix from which on "auto" looks for a pattern
+FEW_SWEEPS = 64  # up to this many rows or columns, it does not
 SPARSE, THIN, QUICK = 0.25, 0.02, 500_000  # see `most_entries`
 
 
 @dataclass(frozen=True)
 class Block:
-    """A range of rows, of columns, of colours of compressed rows or columns, or of samples: what one sweep computes."""
+    """A range of rows, columns, colours (compressed rows or columns) or samples that one sweep computes."""
 
     number: int
     kind: Kind
@@ -36,13 +36,13 @@ class Block:
 
     @property
     def size(self) -> int:
-        """How many rows, columns, colours or samples it has."""
+        """Number of rows, columns, colours or samples."""
         return self.stop - self.start
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How to compute a Jacobian. `str(plan)` says it in a sentence.
+    """A plan for computing a Jacobian. `str(plan)` is a sentence.
 
     Attributes
     ----------
@@ -50,28 +50,28 @@ class Plan:
     shape : tuple of int
         (rows, columns) of the matrix.
     sweeps : int
-        How many vectors are swept through the graph for the whole: rows, columns or colours. Of a batch, the samples.
+        Number of vectors swept through the graph for the whole matrix: rows, columns or colours. For a batch, the samples.
     chunk : int
-        How many of them at once.
+        Number of vectors per sweep.
     bytes : int
-        An estimate of the memory that one such sweep takes at its peak.
+        Estimate of the peak memory of one sweep.
     pattern : tuple of ndarray or None
         (row numbers, column numbers), row-major, of the entries that can be nonzero.
     colours : ndarray or None
-        The colour of each row or column: those of one colour share a sweep.
+        Colour of each row or column. Rows or columns of one colour share a sweep.
     by : {"rows", "columns", "samples"}
-        Which are swept: cotangents backward, or tangents forward, or the one or the other of some samples at a time.
+        Direction of the sweeps: cotangents backward, tangents forward, or either for some samples at a time.
     gather : ndarray or None
-        Where in the compressed rows (colours, columns) or columns (colours, rows) each entry of the pattern lies, flat.
+        Flat position of each entry of the pattern in the compressed rows (colours, columns) or columns (colours, rows).
     why : str
-        Why this method.
+        Reason for the method.
     given : bool
-        Whether the pattern is the caller's, or another graph's, and not read off this one: then it is checked with sweeps in
-        random directions.
+        Whether the pattern comes from the caller or another graph, not from this graph. It is then checked by sweeps in random
+        directions.
     graph : int
-        The fingerprint of the graph that the pattern was read off.
+        Fingerprint of the graph from which the pattern was read.
     equality : str
-        Of what workers have computed, whether it equals one process's to the bit; "" if none have.
+        Whether workers' results equal one process's bit for bit; "" if no workers were used.
     """
 
     method: str
@@ -90,20 +90,21 @@ class Plan:
 
     @cached_property
     def csr(self) -> tuple[np.ndarray, np.ndarray]:
-        """(columns, where each row begins) of the pattern, as a compressed sparse row matrix has them."""
+        """(columns, row starts) of the pattern, as in a compressed sparse row matrix."""
         assert self.pattern is not None
         rows, columns = self.pattern
         small = np.int32 if max(*self.shape, rows.size) < 2**31 else np.int64
         return columns.astype(small), np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=self.shape[0]))]).astype(small)
 
     @cached_property
-    def gathered(self) -> np.ndarray:
-        """The entries of the pattern in the order in which the blocks of colours hold them."""
+    def gather_order(self) -> np.ndarray:
+        """Entries of the pattern in the order of the blocks of colours."""
         assert self.gather is not None
         return np.argsort(self.gather, kind="stable")
 
     def seeds(self, block: Block, dtype: np.dtype) -> np.ndarray:
-        """The vectors that a block of colours sweeps, (colours, rows or columns): 1 at those of the colour. Kept if it is all."""
+        """Return the vectors of a block of colours, (colours, rows or columns), with 1 at each colour. Cached if it is the only
+        block."""
         assert self.colours is not None
         kept: np.ndarray | None = self.__dict__.get("_seeds")
         if kept is None or kept.dtype != dtype or len(kept) != block.size:
@@ -114,32 +115,32 @@ class Plan:
 
     @property
     def kind(self) -> Kind:
-        """What a block is a range of."""
+        """Kind of range that a block is."""
         if self.colours is not None:
             return "colours"
         return self.by if self.by in ("columns", "samples") else "rows"  # type: ignore[return-value]
 
     @property
     def rows_a_sample(self) -> int:
-        """How many rows of the matrix belong to one of the samples of a batch."""
+        """Number of rows of the matrix for one sample of a batch."""
         return self.shape[0] // max(self.sweeps, 1)
 
     def rows_of(self, block: Block) -> slice:
-        """The rows of the matrix that a block of rows or samples makes up."""
+        """Return the rows of the matrix that a block of rows or samples computes."""
         lines = self.rows_a_sample if block.kind == "samples" else 1
         return slice(block.start * lines, block.stop * lines)
 
     def block_with(self, row: int) -> Block:
-        """The block of rows or samples that a row of the matrix is in."""
+        """Return the block of rows or samples that contains a row of the matrix."""
         lines = self.rows_a_sample if self.kind == "samples" else 1
         return self.block(row // (lines * self.chunk))
 
     def blocks(self) -> list[Block]:
-        """The blocks that make up the matrix, in the order of their numbers."""
+        """Return the blocks of the matrix in the order of their numbers."""
         return [self.block(number) for number in range(-(-self.sweeps // self.chunk))]
 
     def block(self, number: int) -> Block:
-        """The block of this number."""
+        """Return the block with this number."""
         start = number * self.chunk
         return Block(number, self.kind, start, min(start + self.chunk, self.sweeps))
 
@@ -169,9 +170,9 @@ def _count(number: int, noun: str) -> str:
 def check_request(
     graph: DifferentiatedGraph, method: Any = "auto", chunk_size: Any = None, sparsity: Any = None, plan: Any = None
 ) -> None:
-    """Refuse what cannot be planned, before anything is computed."""
+    """Raise if a request cannot be planned, before anything is computed."""
     if method not in METHODS:
-        raise ValueError(f"method={method!r} is none of {', '.join(map(repr, METHODS))}")
+        raise ValueError(f"method={method!r} must be one of {', '.join(map(repr, METHODS))}")
     whole = isinstance(chunk_size, (int, np.integer)) and not isinstance(chunk_size, bool)
     if not (chunk_size is None or chunk_size == "auto" or (whole and chunk_size >= 1)):
         raise ValueError(f'chunk_size is a whole number from 1, "auto" or None; got {chunk_size!r}')
@@ -181,9 +182,9 @@ def check_request(
         if plan.shape != graph.shape:
             raise ValueError(f"the plan is for a Jacobian of shape {plan.shape}, this one has {graph.shape}")
         if (plan.by == "samples") != bool(graph.samples):
-            raise ValueError("plan= is of a Jacobian with batch=, and this one has none, or the other way round")
+            raise ValueError("plan= comes from a Jacobian with batch= and this one has none, or vice versa")
         if method not in ("auto", plan.method) or sparsity is not None:
-            raise ValueError("plan= says the method and the pattern: give no method or sparsity beside it")
+            raise ValueError("plan= includes the method and the pattern, so do not pass method or sparsity with it")
     if sparsity is not None:
         if method not in ("auto", "sparse"):
             raise ValueError(f'sparsity= is for the methods "sparse" and "auto"; got method={method!r}')
@@ -196,7 +197,7 @@ def check_request(
 
 
 def as_pattern(sparsity: Any, shape: tuple[int, int], symmetric: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, columns), row-major and each once, of a pattern that a user gave."""
+    """Return (rows, columns), row-major and without duplicates, of a pattern given by the user."""
     if hasattr(sparsity, "tocoo"):
         sparsity = sparsity.tocoo()
         rows, columns, its_shape = sparsity.row, sparsity.col, tuple(sparsity.shape)
@@ -229,7 +230,7 @@ def as_pattern(sparsity: Any, shape: tuple[int, int], symmetric: bool = False) -
 def row_major(
     rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], *, mirrored: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A pattern's entries in the order of their rows, each once; `mirrored`: with their mirror images."""
+    """Sort a pattern's entries by rows, without duplicates; `mirrored`: add their mirror images."""
     n = max(shape[1], 1)
     keys = rows.astype(np.int64) * n + columns
     keys = np.unique(np.concatenate([keys, columns.astype(np.int64) * n + rows]) if mirrored else keys)
@@ -245,18 +246,24 @@ def make_plan(
     *,
     dense: bool = False,
 ) -> Plan:
-    """The plan for a graph; for "auto" the one of the fewest sweeps by estimate. `dense`: by no colours, unless asked."""
+    """Make the plan for a graph; for "auto" the one with the fewest sweeps by estimate. `dense`: use no colours unless
+    requested."""
     (rows, columns), asked = graph.shape, method
     if plan is not None:
         if plan.pattern is not None and graph.fingerprint() != plan.graph and not plan.given:
             plan = replace(plan, given=True)
         if chunk_size is None:
             return plan
-        chunk, size = _chunked(graph, plan.by, plan.sweeps, chunk_size)
+        chunk, size = _choose_chunk(graph, plan.by, plan.sweeps, chunk_size)
         return replace(plan, chunk=chunk, bytes=size)
     if graph.samples:
         return Plan(
-            "samples", graph.shape, graph.samples, *_chunked(graph, "samples", graph.samples, chunk_size), by="samples", why=""
+            "samples",
+            graph.shape,
+            graph.samples,
+            *_choose_chunk(graph, "samples", graph.samples, chunk_size),
+            by="samples",
+            why="",
         )
     if method == "auto":
         method = "columns" if columns * graph.forward_cost < rows else "batched"
@@ -276,7 +283,7 @@ def make_plan(
             pattern = row_major(*pattern, graph.shape, mirrored=True)
         why = why if pattern is not None else f"{why}, and the pattern is too full for colours to pay"
     if pattern is not None:
-        by, colours = _coloured(pattern, graph)
+        by, colours = _choose_colouring(pattern, graph)
         count = int(colours.max(initial=-1)) + 1
         if asked == "sparse" or sparsity is not None or 2 * count <= min(rows, columns):
             least = "" if asked == "sparse" else f"{count:,} instead of {min(rows, columns):,} sweeps"
@@ -288,15 +295,15 @@ def make_plan(
         method,
         graph.shape,
         sweeps,
-        *_chunked(graph, by, sweeps, 1 if method == "rows" else chunk_size),
+        *_choose_chunk(graph, by, sweeps, 1 if method == "rows" else chunk_size),
         by=by,
         why=why if asked == "auto" else "",
     )
 
 
 def most_entries(size: int) -> int:
-    """How many entries a node's pattern may have until "auto" stops looking: what takes no time to find, or a small share of the
-    matrix, so that a search in vain costs little beside the sweeps; never more than colours could pay for."""
+    """Return the number of entries in a node's pattern at which "auto" stops the search: the number found in no time, or a small
+    share of the matrix, so that a vain search costs little compared to the sweeps; but never more than colours could pay for."""
     return int(min(SPARSE * size, max(THIN * size, QUICK)))
 
 
@@ -309,10 +316,10 @@ def sparse_plan(
     why: str = "",
     given: bool = False,
 ) -> Plan:
-    """The plan of a coloured pattern."""
+    """Make the plan of a coloured pattern."""
     (rows, columns), (m, n) = pattern, graph.shape
     count = int(colours.max(initial=-1)) + 1
-    if graph.symmetric:  # an entry or its mirror image, whichever stands alone in its row
+    if graph.symmetric:  # for each pair of mirror images, the one that can be read
         own = colouring.one_of_two(rows, columns, colours)
         assert own is not None
         gather = np.where(own, colours[columns] * n + rows, colours[rows] * n + columns)
@@ -322,7 +329,7 @@ def sparse_plan(
         "sparse",
         graph.shape,
         count,
-        *_chunked(graph, by, count, chunk_size),
+        *_choose_chunk(graph, by, count, chunk_size),
         pattern,
         colours,
         by,
@@ -333,8 +340,8 @@ def sparse_plan(
     )
 
 
-def _coloured(pattern: tuple[np.ndarray, np.ndarray], graph: DifferentiatedGraph) -> tuple[str, np.ndarray]:
-    """The side that takes fewer sweeps, and its colours. The fullest line of the other side is the least that it can take."""
+def _choose_colouring(pattern: tuple[np.ndarray, np.ndarray], graph: DifferentiatedGraph) -> tuple[str, np.ndarray]:
+    """Return the side that takes fewer sweeps, and its colours. The fullest line of the other side is a lower bound."""
     (m, n), (rows, columns) = graph.shape, pattern
     if not rows.size:
         return "columns", np.full(n, -1)
@@ -343,7 +350,7 @@ def _coloured(pattern: tuple[np.ndarray, np.ndarray], graph: DifferentiatedGraph
     sides = {"columns": (columns, rows, (n, m)), "rows": (rows, columns, (m, n))}
     cost = {"columns": graph.forward_cost, "rows": 1.0}
     least = {by: int(np.bincount(groups).max()) * cost[by] for by, (_, groups, _) in sides.items()}
-    first, second = sorted(sides, key=lambda by: (least[by], cost[by], by != "rows"))  # a backward sweep adds up in place
+    first, second = sorted(sides, key=lambda by: (least[by], cost[by], by != "rows"))  # a backward sweep accumulates in place
     colours = colouring.distance_2(*sides[first])
     taken = (int(colours.max()) + 1) * cost[first]
     if taken > 1.5 * least[second]:
@@ -353,8 +360,8 @@ def _coloured(pattern: tuple[np.ndarray, np.ndarray], graph: DifferentiatedGraph
     return first, colours
 
 
-def _chunked(graph: DifferentiatedGraph, by: str, sweeps: int, chunk_size: int | str | None) -> tuple[int, int]:
-    """How many vectors to sweep at once, and the bytes that takes."""
+def _choose_chunk(graph: DifferentiatedGraph, by: str, sweeps: int, chunk_size: int | str | None) -> tuple[int, int]:
+    """Return how many vectors to sweep at once, and the bytes this takes."""
     each = graph.bytes_of_a_vector(by)
     if chunk_size is None or chunk_size == "auto":
         chunk = sweeps if each * sweeps <= SMALL else int(min(SHARE * free_memory(), SWEEP_BYTES) // each)

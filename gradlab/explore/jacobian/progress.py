@@ -1,4 +1,4 @@
-"""How far a long run is: a bar, a function of the user's, or nothing."""
+"""Progress of a long run: a bar, a function of the user's, or nothing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from gradlab import clock
 
-LONG_SECONDS = 2.0  # a run that is expected to take longer shows a bar
-FIRST_SECONDS = 0.2  # how long it is watched before anything is expected: the first block may be slow
+LONG_SECONDS = 2.0  # longer runs, by estimate, show a bar
+FIRST_SECONDS = 0.2  # time before the estimate: the first block may be slow
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}, {rate_noinv_fmt}]"
 
 
 def check_progress(progress: Any) -> None:
-    """Refuse what is neither None, a boolean nor callable."""
+    """Raise if `progress` is not None, a boolean or callable."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise TypeError(
             f"progress={progress!r}: it takes None (a bar for runs of over {LONG_SECONDS:.0f} s), True, False, or a function "
@@ -23,8 +23,8 @@ def check_progress(progress: Any) -> None:
 
 
 @contextmanager
-def told(progress: Any, known: int, total: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """A function to tell how many are done; it shows a bar, calls `progress`, or does nothing."""
+def report_progress(progress: Any, known: int, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """Yield a function that is called with the number done. It shows a bar, calls `progress`, or does nothing."""
     if progress is False:
         yield lambda done: None
         return
@@ -33,7 +33,7 @@ def told(progress: Any, known: int, total: int, unit: str) -> Iterator[Callable[
         return
     start, bar = clock.now(), None
 
-    def tell(done: int) -> None:
+    def report(done: int) -> None:
         nonlocal bar
         if bar is None:
             spent = clock.now() - start
@@ -48,8 +48,8 @@ def told(progress: Any, known: int, total: int, unit: str) -> Iterator[Callable[
 
     try:
         if progress:
-            tell(known)
-        yield tell
+            report(known)
+        yield report
     finally:
         if bar is not None:
             bar.close()

@@ -1,8 +1,8 @@
-"""Runs that write where the user says, and that another process goes on with where this one stopped.
+"""Resumable runs: blocks are written to a given place, where another process can continue.
 
-With `out` the blocks are written there as they come (see `targets`). With `resume` it is a file, or zarr's, and a checkpoint
-beside it (see `checkpoint`) says what the work is and which blocks are done. `prepare` is called before the user's function,
-since a call may change what the function holds; `begin` does the rest, when there is a graph.
+With `out`, blocks are written there as they are computed (see `targets`). With `resume`, it is a file or a zarr store, and a
+checkpoint beside it (see `checkpoint`) records the work and the finished blocks. `prepare` is called before the user's function,
+since a call may change the function's state; `begin` does the rest, once there is a graph.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ from gradlab.explore.jacobian.fingerprint import (
 from gradlab.explore.jacobian.plan import Block
 from gradlab.explore.jacobian.runner import Runner
 from gradlab.explore.jacobian.targets.in_memory import ArrayTarget
-from gradlab.explore.jacobian.targets.opening import Unmade, opened
+from gradlab.explore.jacobian.targets.opening import Unmade, open_target
 from gradlab.explore.jacobian.targets.target import Target
 from gradlab.explore.jacobian.targets.zarr_parts import ZarrParts
 from gradlab.explore.jacobian.tracing import DerivativeRequest
 from gradlab.explore.libraries import Library
 
-CHUNKS = 20  # a run that can be resumed has at least so many, if the size of a chunk is not said: a kill costs one
+CHUNKS = 20  # minimum number of chunks of a run that can be resumed, unless the chunk size is given: a kill loses one
 
 
 @dataclass
 class Prepared:
-    """What is asked of a run: where its blocks are written, and what it is the work of."""
+    """Request for a run: where its blocks are written, and digests of the work."""
 
     out: Target | Unmade
-    facts: dict[str, FingerprintPart] | None = None  # what must be the same to go on; None: not to be gone on with
-    called: dict[str, str] = field(default_factory=dict)  # what messages call the facts
-    found: dict[str, Any] | None = None  # what an earlier run has recorded
+    facts: dict[str, FingerprintPart] | None = None  # must be equal to resume; None if the run cannot be resumed
+    called: dict[str, str] = field(default_factory=dict)  # descriptions of the facts in messages
+    found: dict[str, Any] | None = None  # record of an earlier run
 
 
 def prepare(question: DerivativeRequest, library: Library, *, out: Any, resume: Any, key: Any) -> Prepared:
-    """The run that is asked for, its function and inputs digested if it is to be gone on with."""
+    """Prepare a run. If it can be resumed, compute digests of its function and inputs."""
     verb, target = question.verb, question.target
     if not isinstance(resume, bool):
         raise TypeError(f"resume={resume!r}: it takes True or False")
     if key is not None and not (isinstance(key, (str, bytes)) and key):
         raise TypeError(f"key= takes a string or bytes that name the function; got {key!r}")
     if key is not None and not resume:
-        raise ValueError("key= names the function of a run that goes on in another process: give resume=True and out= with it")
+        raise ValueError("key= identifies the function of a run that can be resumed: pass resume=True and out= with it")
     if resume and not (question.is_function and callable(target)):
         raise TypeError(
             f"resume=True takes a function, which another process can call again; got {type(target).__name__}. "
             f"Give {verb} the function that computes it"
         )
-    prepared = None if resume and out is None else Prepared(opened(out, resume=resume))
+    prepared = None if resume and out is None else Prepared(open_target(out, resume=resume))
     if prepared is not None and not resume:
         return prepared
     place = prepared.out.place() if prepared is not None and isinstance(prepared.out, Target) else None
@@ -68,9 +68,9 @@ def prepare(question: DerivativeRequest, library: Library, *, out: Any, resume: 
         got = "a memmap that never reaches its file (mode='c')" if in_memory else type(out).__name__
         raise TypeError(
             "resume=True takes out=np.memmap(file, dtype, mode, shape=...), mode 'w+' for a new file and 'r+' to go on with one, "
-            f"or what zarr keeps; out is {got}"
+            f"or a zarr array or group; out is {got}"
         )
-    prepared.facts = {"what is computed": FingerprintPart(verb, verb)}
+    prepared.facts = {"the derivative": FingerprintPart(verb, verb)}
     if question.batch is not None:
         prepared.facts["the axis of the samples"] = FingerprintPart(str(question.batch), str(question.batch))
     for k, (x, name) in enumerate(zip(question.inputs, question.input_names, strict=True)):
@@ -87,8 +87,8 @@ def prepare(question: DerivativeRequest, library: Library, *, out: Any, resume: 
             prepared.facts |= parts_of(target, own if isinstance(own, str) else type(target).__name__)
         except CannotFingerprintError as error:
             raise CannotFingerprintError(
-                f'{error}. Give the function a name of your own, key="...", and another one whenever it '
-                "changes: then that is compared, and not what it is made of"
+                f'{error}. Identify the function by key="...", and change the key whenever the function '
+                "changes. Then the key is compared instead of the function's parts"
             ) from error
     if place is not None:
         prepared.found = read(place)
@@ -98,9 +98,9 @@ def prepare(question: DerivativeRequest, library: Library, *, out: Any, resume: 
 
 
 def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarray]]) -> None:
-    """Check `out`, take over what an earlier run has recorded of it, and lay a checkpoint down.
+    """Check `out`, adopt the blocks that an earlier run has recorded, and write a checkpoint.
 
-    `tensors` are the arrays of the inputs and the outputs, which `out` must not share memory with, under their names.
+    `tensors`: names and arrays of the inputs and outputs, with which `out` must not share memory.
     """
     store, graph = runner.store, runner.graph
     if isinstance(asked.out, Target):
@@ -112,10 +112,10 @@ def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarr
     place = asked.out.place() if isinstance(asked.out, Target) else None
     if asked.facts is None and place is not None and theirs(place):
         raise ValueError(
-            f"{place} records what an earlier run has written into {store.out.what if store.out else ''}. "
-            f"resume=True goes on with it; to start anew, remove {place.name} first"
+            f"{place} records the blocks of an earlier run in {store.out.what if store.out else ''}. "
+            f"resume=True continues it; to start over, remove {place.name} first"
         )
-    planned = asked.facts is not None or not isinstance(asked.out, ArrayTarget)  # now: what is written depends on it
+    planned = asked.facts is not None or not isinstance(asked.out, ArrayTarget)  # the plan determines the format
     if asked.found is not None:
         facts = asked.found["facts"]
         runner.plan_as(facts["the method"][1], int(facts["the chunk size"][1]))
@@ -157,32 +157,34 @@ def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarr
 
     def sums(stretches: Sequence[range]) -> list[int]:
         known_sums = runner.elsewhere.read(runner, stretches) if runner.elsewhere is not None else None
-        return known_sums or [sum(digest_of(number, out.held(plan, blocks[number])) for number in some) for some in stretches]
+        return known_sums or [
+            sum(digest_of(number, out.read_block(plan, blocks[number])) for number in some) for some in stretches
+        ]
 
     if asked.found is not None:
         kept = isinstance(out, ArrayTarget) and plan.colours is not None
         checkpoint.go_on(asked.found, sums, all_or_none=kept)
     checkpoint.write()
 
-    def noted(some: Mapping[Block, int | None]) -> None:
+    def record_blocks(some: Mapping[Block, int | None]) -> None:
         out.settle()
         checkpoint.mark(
             {
-                block.number: digest_of(block.number, out.held(plan, block)) if digest is None else digest
+                block.number: digest_of(block.number, out.read_block(plan, block)) if digest is None else digest
                 for block, digest in some.items()
             }
         )
 
-    runner.noted = noted
-    runner.take_over(blocks[number] for number in sorted(checkpoint.done))
+    runner.on_stored = record_blocks
+    runner.take_over(blocks[number] for number in sorted(checkpoint.finished_blocks))
 
 
 def _check_way(out: Target, request: dict[str, Any]) -> None:
-    """Refuse a way to compute that does not go with where it is written."""
+    """Raise if the method does not fit the target."""
     plan = request.get("plan")
     coloured = request.get("method") == "sparse" or request.get("sparsity") is not None or (plan and plan.colours is not None)
     if out.takes == "dense" and coloured:
         raise ValueError(
-            "a sparse Jacobian is written into a zarr group, in CSR parts, not into a zarr array: give out= zarr.open_group(…) "
-            'or a path; or method="batched" or "columns" for a dense one'
+            "a sparse Jacobian is written to a zarr group, in CSR parts, not to a zarr array. Give out= zarr.open_group(…) "
+            'or a path, or use method="batched" or "columns" for a dense one'
         )

@@ -1,12 +1,11 @@
-"""The Jacobians of a batch: one for each sample, as one matrix that has them one below the other.
+"""Jacobians of a batch: one for each sample, stacked as one matrix.
 
-A function of a batch, whose samples do not look at one another, has for sample s the Jacobian ∂y[s] / ∂x[s], (m, n). One
-backward sweep with weights on output element o of every sample at once gives row o of all of these: m sweeps for any number of
-samples, or n forward ones. So the function is called on some samples at a time, and what one block computes are the Jacobians of
-these.
+A function of a batch whose samples do not depend on each other has the Jacobian ∂y[s] / ∂x[s], (m, n), for sample s. One backward
+sweep with weights on output element o of every sample at once gives row o of all Jacobians: m sweeps for any number of samples,
+or n forward ones. So the function is called on some samples at a time, and a block computes the Jacobians of these samples.
 
-Batch normalization in training mode, say, mixes samples. Where a first look at two samples finds that, it is refused: the sums of
-the sweeps would be no Jacobian of any sample.
+Batch normalization in training mode, for example, mixes samples. If a check of two samples detects this, an error is raised,
+since the sums of the sweeps would not be the Jacobian of any sample.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ import numpy as np
 from gradlab.explore.jacobian.graph import DifferentiatedGraph, split
 from gradlab.explore.libraries import Library
 
-SWEEP_BYTES = 64e6  # that sweeps of some samples, whatever is asked of them, take at once
+SWEEP_BYTES = 64e6  # for sweeps of some samples at once, by default
 
 Part = Callable[[Sequence[Any]], tuple[DifferentiatedGraph, Any]]
 
 
 class SampleGraph(DifferentiatedGraph):
-    """The graphs of some samples at a time. As a `DifferentiatedGraph` it is that of all of them, a row for each output
-    element of each sample and a column for each element of one sample's input.
+    """The graphs of some samples at a time. As a `DifferentiatedGraph` it covers all samples, with a row for each output element
+    of each sample and a column for each element of one sample's input.
 
     Parameters
     ----------
@@ -35,7 +34,7 @@ class SampleGraph(DifferentiatedGraph):
     inputs : sequence of tensor
         All samples, along axis 0.
     part : callable
-        Some samples of each input to (their graph, what the function returned), the samples along axis 0 in both.
+        Maps some samples of each input to (their graph, the function's output), with samples along axis 0 in both.
     """
 
     def __init__(self, library: Library, inputs: Sequence[Any], part: Part) -> None:
@@ -57,7 +56,7 @@ class SampleGraph(DifferentiatedGraph):
             self._check_apart()
 
     def likes(self) -> list[Any]:
-        """A sample of each input, in whose shape its part of a row is."""
+        """One sample of each input, with the shape of its part of a row."""
         return [x[0] for x in self._given]
 
     def output(self) -> np.ndarray:
@@ -67,7 +66,7 @@ class SampleGraph(DifferentiatedGraph):
         return self.first.derivative()
 
     def of_samples(self, start: int, stop: int) -> np.ndarray:
-        """The Jacobians of samples `start` to `stop`, one below the other: (samples · m, n)."""
+        """Return the stacked Jacobians of samples `start` to `stop`: (samples · m, n)."""
         graph, _ = self._of(start, stop)
         count, (m, n) = stop - start, (self.rows, self.columns)
         blocks = np.empty((count, m, n), self.dtype)
@@ -101,21 +100,21 @@ class SampleGraph(DifferentiatedGraph):
         return products.reshape(*u.shape[:-1], self.shape[0])
 
     def bytes_of_a_vector(self, by: str) -> int:
-        """About what one sample more takes: all of its rows, and what its graph keeps."""
+        """Estimate the memory per additional sample: all of its rows, and its graph."""
         return (int(self.rows) + 1) * self.first.bytes_of_a_vector("rows")
 
     def _of(self, start: int, stop: int) -> tuple[DifferentiatedGraph, Any]:
         return self._part([x[start:stop] for x in self._given])
 
     def _backward_of(self, graph: DifferentiatedGraph, weights: np.ndarray) -> np.ndarray:
-        """(k, samples, m) to (k, samples, n)."""
+        """Map (k, samples, m) to (k, samples, n)."""
         k, count, _ = weights.shape
         gradients = graph.vjp(weights.reshape(k, -1))
         shapes = [(count, prod(shape)) for shape in self.input_shapes]
         return np.concatenate(list(split(gradients, shapes)), axis=-1)
 
     def _forward_of(self, graph: DifferentiatedGraph, count: int, tangents: np.ndarray) -> np.ndarray:
-        """(k, n), for every sample alike, to (k, samples, m)."""
+        """Map (k, n), shared by all samples, to (k, samples, m)."""
         k = len(tangents)
         parts = [
             np.repeat(part[:, None], count, axis=1).reshape(k, -1)
@@ -124,7 +123,7 @@ class SampleGraph(DifferentiatedGraph):
         return graph.jvp(np.concatenate(parts, axis=-1)).reshape(k, count, self.rows)
 
     def _stretches(self, wanted: np.ndarray, vectors: int) -> Iterator[tuple[int, int]]:
-        """Neighbouring samples that are wanted, as many as may be swept at once."""
+        """Yield ranges of neighbouring samples that are wanted, at most as many as may be swept at once."""
         most = max(1, int(SWEEP_BYTES // (vectors * self.first.bytes_of_a_vector("rows"))))
         ends = np.flatnonzero(np.diff(np.concatenate([[False], wanted, [False]]).astype(np.int8)))
         for start, stop in ends.reshape(-1, 2).tolist():
@@ -132,14 +131,14 @@ class SampleGraph(DifferentiatedGraph):
                 yield first, min(first + most, stop)
 
     def _check_apart(self) -> None:
-        """Refuse samples that look at one another: of each of two, the outputs' derivatives by the other."""
+        """Raise if samples depend on each other: for two samples, check the outputs' derivatives by the other one."""
         weights = np.zeros((2, 2, self.rows), self.dtype)
         weights[[0, 1], [0, 1]] = np.random.default_rng(0).uniform(0.5, 1.0, self.rows)
         blocks = self._backward_of(self.first, weights)
         across = blocks[[0, 1], [1, 0]]
         if across.any():  # NaN is True
             raise RuntimeError(
-                "batch=: the samples look at one another: the function's output for one sample depends on another one, as with "
+                "batch=: the samples depend on each other: the function's output for one sample depends on another one, as with "
                 f"batch normalization in training mode (between the first two such a derivative is {np.abs(across).max():.3g}). "
-                "A Jacobian for each sample needs a function that treats each by itself: model.eval(), say"
+                "A Jacobian for each sample requires a function that treats them independently, for example after model.eval()"
             )

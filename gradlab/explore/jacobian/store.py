@@ -1,10 +1,10 @@
-"""What is known of a Jacobian: single rows, a whole matrix that blocks are written into, or the numbers of a sparse pattern.
+"""Known entries of a Jacobian: single rows, a whole matrix that blocks are written to, or the numbers of a sparse pattern.
 
-The matrix may be kept here, or be what the user gave to write it into: a `Target`.
+The matrix is kept here, or is the user's `out`: a `Target`.
 
-A store computes nothing. Whoever computes gives it rows, and blocks of the plan; it says what of the matrix is known, and
-hands it out. A lock that is held while it is written to lets threads read meanwhile. An interrupt between two lines leaves
-what is known right: numbers are there before anything says that they are.
+A store computes nothing. A runner adds rows and blocks of the plan to it; the store knows which entries it has, and returns them.
+A lock that is held while it is written to lets threads read meanwhile. An interrupt between two lines leaves it consistent:
+numbers are written before they are marked as known.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from gradlab.explore.jacobian.targets.target import Target
 
 
 class Store:
-    """What is known of a matrix.
+    """Known entries of a matrix.
 
     Attributes
     ----------
     shape, dtype
-        Those of the matrix.
+        Shape and dtype of the matrix.
     out : Target or None
-        Where the matrix is written; by default room is made.
+        Where the matrix is written; memory is allocated by default.
     plan : Plan or None
-        The plan that its blocks are of; None as long as nobody has made one.
+        The plan of its blocks; None until there is one.
     done : set of int
-        The numbers of the plan's blocks that are stored.
+        Numbers of the plan's blocks that are stored.
     complete : bool
-        Whether all is known.
+        Whether all entries are known.
     lock : RLock
-        Held while something is computed for it and written to it.
+        Held while entries are computed and written.
     """
 
     def __init__(self, shape: tuple[int, int], dtype: np.dtype, out: Target | None = None) -> None:
@@ -45,11 +45,11 @@ class Store:
         self.plan: Plan | None = None
         self.done: set[int] = set()
         self.lock = threading.RLock()
-        self._rows: dict[int, np.ndarray] = {}  # rows that were computed by themselves
-        self._matrix: Any = None  # blocks of rows and columns are written into it
-        self._filled = np.zeros(shape[0], bool), np.zeros(shape[1], bool)  # its rows and columns that are
-        self._numbers: np.ndarray | None = None  # of the plan's pattern
-        self._read: Any = None  # all of the parts that `out` holds, once somebody wanted to see them
+        self._rows: dict[int, np.ndarray] = {}  # rows that were computed separately
+        self._matrix: Any = None  # target of blocks of rows and columns
+        self._filled = np.zeros(shape[0], bool), np.zeros(shape[1], bool)  # masks of its rows and columns that are filled
+        self._numbers: np.ndarray | None = None  # numbers of the plan's pattern
+        self._read: Any = None  # all parts that `out` holds, once they were read
         self.complete = not shape[0] or not shape[1]
         if self.complete:
             self._matrix = np.zeros(shape, dtype)
@@ -60,27 +60,27 @@ class Store:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, lock=threading.RLock())
 
-    # ------------------------------------------------------------------------------------------ which parts are known
+    # ------------------------------------------------------------------------------------------ masks
     @property
     def known_rows(self) -> np.ndarray:
-        """Which rows are known: a new boolean array."""
+        """Mask of the known rows: a new boolean array."""
         mask = np.full(self.shape[0], self.complete) | self._filled[0]
         mask[list(self._rows)] = True
         return mask
 
     @property
     def known_columns(self) -> np.ndarray:
-        """Which columns are known: a new boolean array."""
+        """Mask of the known columns: a new boolean array."""
         return np.full(self.shape[1], self.complete) | self._filled[1]
 
     @property
     def by_rows(self) -> bool:
-        """Whether what is known are whole rows, and nothing beside them."""
+        """True if only whole rows are known."""
         return self.complete or (self._numbers is None and not self._filled[1].any())
 
     @property
     def swept(self) -> int:
-        """How many rows, columns or colours the stored blocks have."""
+        """Number of rows, columns or colours in the stored blocks."""
         if self.plan is None:
             return 0
         last = (self.plan.sweeps - 1) // self.plan.chunk
@@ -88,13 +88,13 @@ class Store:
         return len(self.done) * self.plan.chunk - (short if last in self.done else 0)
 
     def all_rows(self) -> bool:
-        """Whether each row is known, by itself or in a block."""
-        counted = len(self._rows) + int(np.count_nonzero(self._filled[0]))  # quick; an interrupt may have left one in both
+        """Return whether each row is known, separately or in a block."""
+        counted = len(self._rows) + int(np.count_nonzero(self._filled[0]))  # quick; an interrupt may have left a row in both
         return self.complete or (counted >= self.shape[0] and bool(self.known_rows.all()))
 
-    # ------------------------------------------------------------------------------------------ what is known
+    # ------------------------------------------------------------------------------------------ entries
     def row(self, i: int) -> np.ndarray | None:
-        """Row `i`, read only; None if it is not known."""
+        """Return row `i`, read-only; None if it is not known."""
         row: np.ndarray
         if self._matrix is not None and (self.complete or self._filled[0][i]):
             row = self._matrix[i]
@@ -102,7 +102,7 @@ class Store:
             assert self.plan is not None
             if not (self.complete or self._filled[0][i]):
                 return self._rows.get(i)
-            whole, first = (self._assembled(), 0) if self.complete else self._part_with(i)
+            whole, first = (self._assemble(), 0) if self.complete else self._part_with(i)
             row = whole[[i - first]].toarray()[0].astype(self.dtype, copy=False)
         elif self.complete:
             assert self.plan is not None
@@ -115,7 +115,7 @@ class Store:
         return row
 
     def column(self, j: int) -> np.ndarray | None:
-        """Column `j`, read only; None if it is not known."""
+        """Return column `j`, read-only; None if it is not known."""
         if not (self.complete or self._filled[1][j]):
             return None
         column: np.ndarray = self._matrix[:, j] if self._matrix is not None else self._lines()[:, [j]].toarray()[:, 0]
@@ -124,19 +124,19 @@ class Store:
         return column
 
     def band(self, start: int, stop: int, left: int, right: int) -> np.ndarray | None:
-        """Those of neighbouring rows that are known, from column `left` to `right`; None if none is. Where blocks of columns are
-        stored all the rows, as far as `known_columns` says."""
+        """Return the known rows among neighbouring ones, from column `left` to `right`; None if there are none. If blocks of
+        columns are stored, return all rows; `known_columns` says which entries are known."""
         if self._matrix is not None and (self.complete or self._filled[1][left:right].any() or self._filled[0][start:stop].all()):
             return np.asarray(self._matrix[start:stop, left:right])
         rows = [row[left:right] for row in map(self.row, range(start, stop)) if row is not None]
         return np.stack(rows) if rows else None
 
     def alone(self, start: int, stop: int) -> dict[int, np.ndarray]:
-        """Those of neighbouring rows that were computed by themselves, and are in no block yet."""
+        """Return the rows among neighbouring ones that were computed separately and are not in a block yet."""
         return {i: self._rows[i] for i in range(start, stop) if i in self._rows} if self._rows else {}
 
     def numbers(self, which: Any) -> np.ndarray:
-        """The numbers of entries of the plan's pattern."""
+        """Return the numbers of entries of the plan's pattern."""
         if self._numbers is not None:
             return np.asarray(self._numbers[which])
         assert self.plan is not None
@@ -148,8 +148,8 @@ class Store:
         return np.asarray(self._matrix[rows[which], columns[which]])
 
     def entries(self, first: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-        """(rows, columns, numbers, which of these are known) of the entries of a coloured pattern in rows from `first` to `end`,
-        all else being zero; None where no block of such a one is stored."""
+        """Return (rows, columns, numbers, mask of known ones) of the entries of a coloured pattern in rows from `first` to `end`;
+        all other entries are zero. None if no block of a coloured pattern is stored."""
         plan = self.plan
         if not (self._numbers is not None or self._coloured_out()) or not (self.done or self.complete):
             return None
@@ -169,7 +169,7 @@ class Store:
         return rows, columns, numbers, known
 
     def dense(self) -> np.ndarray:
-        """The matrix, all of which is known. Read only."""
+        """Return the complete matrix. Read-only."""
         if self._matrix is not None and not isinstance(self._matrix, np.ndarray):
             needs_room(self.shape, self.dtype)
             read = np.asarray(self._matrix)
@@ -185,11 +185,12 @@ class Store:
         return np.asarray(self._matrix)
 
     def csr(self) -> Any:
-        """The matrix, all of which is known, as a scipy.sparse.csr_array of the pattern's entries, or else what is not zero."""
+        """Return the complete matrix as a scipy.sparse.csr_array of the pattern's entries or, without a pattern, the nonzero
+        ones."""
         from scipy.sparse import csr_array, vstack
 
         if self._in_parts():
-            return self._assembled().copy()
+            return self._assemble().copy()
         single = np.float32 if self.dtype.itemsize < 4 else self.dtype  # scipy has no float16
         if self._matrix is not None and not isinstance(self._matrix, np.ndarray):
             return vstack([csr_array(stripe.astype(single)) for _, stripe in self._matrix.stripes()], format="csr")
@@ -201,58 +202,58 @@ class Store:
         return csr_array((numbers, columns.copy(), starts.copy()), shape=self.shape)
 
     def factor(self) -> Any:
-        """The matrix, all of which is known, in the form in which products with it are cheapest."""
+        """Return the complete matrix in the form with the cheapest products."""
         return self._lines() if self._matrix is None or self._coloured_out() else self._matrix
 
     def _lines(self) -> Any:
-        """The matrix, all of which is known, as a csr_array to read from."""
-        return self._assembled() if self._in_parts() else self.csr()
+        """Return the complete matrix as a csr_array for reading."""
+        return self._assemble() if self._in_parts() else self.csr()
 
     def _coloured_out(self) -> bool:
-        """Whether a coloured pattern is what `out` holds."""
+        """Return whether `out` holds a coloured pattern."""
         return self.out is not None and self.plan is not None and self.plan.colours is not None
 
     def _in_parts(self) -> bool:
-        """Whether what `out` holds are sparse parts."""
+        """Return whether `out` holds sparse parts."""
         return self.out is not None and self.out.takes == "sparse" and self._matrix is None
 
     def _parts(self) -> Any:
         return self.out
 
-    def _assembled(self) -> Any:
-        """The parts, all of which are there, as one csr_array; kept, since reading them takes long."""
+    def _assemble(self) -> Any:
+        """Return all parts as one csr_array, which is cached since reading takes long."""
         if self._read is None:
             assert self.plan is not None
             self._read = self._parts().matrix_of(self.plan, self.plan.blocks())
         return self._read
 
     def _part_with(self, i: int) -> tuple[Any, int]:
-        """(the rows of the part that has row `i`, which of the matrix is its first)."""
+        """Return (the rows of the part that contains row `i`, the number of its first row in the matrix)."""
         assert self.plan is not None
         block = self.plan.block_with(i)
         return self._parts().matrix_of(self.plan, [block]), self.plan.rows_of(block).start
 
     def _numbers_of_parts(self) -> np.ndarray:
-        """Of the entries of the pattern, those that parts have; zeros for the others."""
+        """Return the entries of the pattern that are in parts; zeros for the others."""
         assert self.plan is not None
         if self.complete:
-            return np.asarray(self._assembled().data)
+            return np.asarray(self._assemble().data)
         numbers = np.zeros(self.plan.csr[0].size, self.dtype)
         for number in self.done:
             block = self.plan.block(number)
             across = self.plan.shape[0 if self.plan.by == "columns" else 1]
             which, _ = entries(self.plan, block, np.empty((block.size, across), np.uint8))
-            numbers[which if isinstance(which, slice) else np.sort(which)] = self._parts().held(self.plan, block)[0]
+            numbers[which if isinstance(which, slice) else np.sort(which)] = self._parts().read_block(self.plan, block)[0]
         return numbers
 
-    # ------------------------------------------------------------------------------------------ what comes to be known
+    # ------------------------------------------------------------------------------------------ updates
     def keep_row(self, i: int, row: np.ndarray) -> None:
-        """Keep a row that was computed by itself."""
+        """Keep a row that was computed separately."""
         row.setflags(write=False)
         self._rows[i] = row
 
     def put(self, block: Block, values: np.ndarray) -> None:
-        """Put a block of the plan where it belongs."""
+        """Write a block of the plan to its place."""
         assert self.plan is not None
         self.make_room()
         if self.out is not None:
@@ -270,7 +271,7 @@ class Store:
         self._mark(block)
 
     def make_room(self) -> None:
-        """Room for what the plan's blocks bring: what was given as `out`, else made."""
+        """Prepare the matrix for the plan's blocks: `out` if it was given, else new memory."""
         assert self.plan is not None
         if self._matrix is not None:
             return
@@ -287,7 +288,7 @@ class Store:
             self._matrix = np.empty(self.shape, self.dtype)
 
     def take_over(self, blocks: Iterable[Block]) -> None:
-        """Blocks that `out` holds already: of an earlier run, or written by whoever computed them."""
+        """Adopt blocks that `out` already holds, from an earlier run or from workers."""
         for block in blocks:
             assert self.out is not None
             if self._matrix is None:
@@ -295,21 +296,21 @@ class Store:
             self._mark(block)
 
     def gather(self) -> None:
-        """Make a matrix of the rows, each of which is known."""
+        """Make a matrix of the rows, all of which are known."""
         matrix = np.empty(self.shape, self.dtype) if self._matrix is None else self._matrix
         for i, row in self._rows.items():
             matrix[i] = row
-        self._matrix, self._numbers = matrix, None  # whole at once: Ctrl-C leaves no half of it
+        self._matrix, self._numbers = matrix, None  # in one step, so that Ctrl-C leaves nothing half done
 
     def close(self) -> None:
-        """All is known."""
+        """Mark all entries as known."""
         self.complete, self._rows = True, {}
         for kept in (self._matrix, self._numbers):
             if isinstance(kept, np.ndarray):
                 kept.setflags(write=False)
 
     def _mark(self, block: Block) -> None:
-        """Note that a block is stored."""
+        """Mark a block as stored."""
         if block.kind != "colours":
             assert self.plan is not None
             axis = int(block.kind == "columns")

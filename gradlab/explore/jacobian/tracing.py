@@ -1,8 +1,8 @@
-"""From what `jacobian` and `hessian` are asked for to the graph that answers it: the function called, its graph recorded.
+"""Tracing: from the arguments of `jacobian` and `hessian` to a recorded graph.
 
-A `DerivativeRequest` is what was asked, without a graph; of a function it has copies of the inputs. `record` answers it: it calls
-the function on these as leaves that require grad, and checks what comes back. Another thread or process that has the request
-records the same graph again.
+A `DerivativeRequest` holds the arguments without a graph; for a function it has copies of the inputs. `record` calls the function
+on these as leaves that require grad, and checks the result. Another thread or process that has the request records the same
+graph.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gradlab.explore.libraries import Library, library_of
 
 @dataclass(frozen=True)
 class DerivativeRequest:
-    """What is to be differentiated by what.
+    """Arguments of a derivative: outputs or a function, and inputs.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class DerivativeRequest:
     target : tensor, tuple of tensors, or callable
     inputs : tuple of tensors
     output_name, input_names : str, tuple of str
-        What messages call them.
+        Names in messages.
     batch : int or None
-        The axis of the samples, each of which has a Jacobian of its own.
+        The axis of the samples, each of which has its own Jacobian.
     """
 
     verb: str
@@ -41,13 +41,13 @@ class DerivativeRequest:
 
     @property
     def is_function(self) -> bool:
-        """Whether the target can be called again."""
+        """True if the target is a function, which can be called again."""
         return not _tensors(self.target)
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """The answer: the graph, and what the function returned, or the outputs that were given, `alone` or in a tuple."""
+    """A recorded graph, and the function's results or given outputs, which came `alone` or in a tuple."""
 
     graph: DifferentiatedGraph
     outputs: tuple[Any, ...]
@@ -55,12 +55,12 @@ class Recorded:
 
 
 def record(question: DerivativeRequest) -> Recorded:
-    """Call the function, if it is one, and record the graph.
+    """Record the graph, calling the function if there is one.
 
     Raises
     ------
     TypeError, RuntimeError, ValueError
-        As `jacobian` and `hessian` do.
+        As in `jacobian` and `hessian`.
     """
     library = one_library(question.verb, question.inputs)
     if question.batch is not None:
@@ -72,7 +72,7 @@ def record(question: DerivativeRequest) -> Recorded:
 
 
 def _samples(question: DerivativeRequest, library: Library, axis: int) -> Recorded:
-    """The graph of a function of a batch, which is called on some samples at a time."""
+    """Record the graph of a function of a batch, which is called on some samples at a time."""
     if not question.is_function:
         raise TypeError(
             f"batch= takes a function, which is called on some samples at a time; got {kind_text(question.target)}. Give "
@@ -91,14 +91,14 @@ def _samples(question: DerivativeRequest, library: Library, axis: int) -> Record
         )
 
     def part(some: Sequence[Any]) -> tuple[DifferentiatedGraph, Any]:
-        """The graph of some samples, given with their axis first."""
-        inner = DerivativeRequest(question.verb, moved, tuple(some), question.output_name, question.input_names)
+        """Record the graph of some samples, given with their axis first."""
+        inner = DerivativeRequest(question.verb, with_samples_first, tuple(some), question.output_name, question.input_names)
         result = record(inner)
         if not result.alone:
             raise TypeError(f"batch= takes a function that returns one tensor; it returned {len(result.outputs)} of them")
         return result.graph, result.outputs[0]
 
-    def moved(*some: Any) -> Any:
+    def with_samples_first(*some: Any) -> Any:
         if not axis:
             return question.target(*some)
         result = question.target(*(x.movedim(0, axis) for x in some))
@@ -110,7 +110,7 @@ def _samples(question: DerivativeRequest, library: Library, axis: int) -> Record
 
 
 def _outputs(question: DerivativeRequest, library: Library) -> tuple[Any, Any, bool]:
-    """(outputs, inputs that they were computed from, whether it is one output that came by itself)."""
+    """Return (outputs, inputs that they were computed from, whether there is a single output that is not in a tuple)."""
     verb, target, leaves_given = question.verb, question.target, question.inputs
     if question.is_function:
         if not callable(target):
@@ -163,7 +163,7 @@ def _outputs(question: DerivativeRequest, library: Library) -> tuple[Any, Any, b
 
 
 def _gradient(library: Library, outputs: Sequence[Any], leaves: Sequence[Any], name: str) -> list[Any]:
-    """The recorded gradient of a scalar by each input, zeros for one that it does not depend on."""
+    """Return the recorded gradient of a scalar for each input, zeros for inputs on which it does not depend."""
     if len(outputs) != 1 or math.prod(outputs[0].shape) != 1:
         shapes = [tuple(y.shape) for y in outputs]
         raise RuntimeError(
@@ -176,7 +176,7 @@ def _gradient(library: Library, outputs: Sequence[Any], leaves: Sequence[Any], n
 
 
 def one_library(verb: str, inputs: Sequence[Any]) -> Library:
-    """The library of all `inputs`, which must be floating-point tensors."""
+    """Return the library of all `inputs`, which must be floating-point tensors."""
     if not inputs:
         raise ValueError(f"{verb} got an empty tuple of inputs; give at least one tensor to differentiate by")
     libraries = [library_of(value) for value in inputs]
@@ -198,7 +198,7 @@ def one_library(verb: str, inputs: Sequence[Any]) -> Library:
 
 
 def kind_text(value: Any) -> str:
-    """What a value is, in words: "a torch tensor", "a list of 3", "None"."""
+    """Describe a value: "a torch tensor", "a list of 3", "None"."""
     library = library_of(value)
     if library:
         return f"a {library.name} tensor"
@@ -209,7 +209,7 @@ def kind_text(value: Any) -> str:
 
 
 def _tensors(value: Any) -> bool:
-    """Whether `value` is a tensor, or a tuple or list of them."""
+    """Return whether `value` is a tensor, or a tuple or list of tensors."""
     return library_of(value) is not None or (
         isinstance(value, (tuple, list)) and bool(value) and all(library_of(part) is not None for part in value)
     )

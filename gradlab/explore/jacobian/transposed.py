@@ -1,4 +1,4 @@
-"""The transpose of a Jacobian, as lazy as the Jacobian itself."""
+"""Transpose of a Jacobian, as lazy as the Jacobian itself."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 
 class Transposed:
-    """Jᵀ: `J.T @ v` is vᵀJ, one backward sweep, and `u @ J.T` is Ju. As an array, or sparse, it is the Jacobian's transpose."""
+    """Transpose Jᵀ: `J.T @ v` is vᵀJ, one backward sweep, and `u @ J.T` is Ju. As an array, or sparse, it is J's transpose."""
 
-    __array_ufunc__ = None  # `v @ J.T` is asked of this class, not of NumPy
+    __array_ufunc__ = None  # NumPy leaves `v @ J.T` to this class
 
     def __init__(self, jacobian: Any) -> None:
         self.T = jacobian
@@ -39,5 +39,5 @@ class Transposed:
         return np.asarray(self.T.__array__(dtype, copy)).T
 
     def sparse(self) -> Any:
-        """The whole as a scipy.sparse.csr_array."""
+        """Return the whole transpose as a scipy.sparse.csr_array."""
         return self.T.sparse().T.tocsr()

@@ -1,15 +1,15 @@
-"""What a live view of a Jacobian shows, and what changes it: the model of the widget, without a front end.
+"""Model of the live view of a Jacobian, without a front end.
 
-A `JacobianViewModel` is asked for something ("step", "go", "mix", "window", …) and answers with a frame: a dict of what is to be
-shown and named arrays. Whoever draws holds the cells and puts the changed lines of a frame in; `hello` and whatever moves the
-window bring them all. What travels is bounded: at most 160 × 160 cells and 12 numbers of a result.
+A `JacobianViewModel` gets requests ("step", "go", "mix", "window", …) and answers with a frame: a dict of parts to show, and
+named arrays. The front end keeps the cells and inserts the changed lines of a frame; "hello" and requests that move the window
+return all cells. The size of frames is bounded: at most 160 × 160 cells and 12 numbers of a result.
 
-The matrix is shown from what the Jacobian knows. Rows come from `J.row`, columns from `J.jvp`, the whole by the blocks of
-`J.plan`; "reset" empties the view and not the Jacobian. With a line forgotten (`what_if`) the view shows another matrix, that
-of the trial, and the true one is there again when the switch goes back.
+The view shows the known entries of the Jacobian. Rows come from `J.row`, columns from `J.jvp`, the whole matrix from the blocks
+of `J.plan`. "reset" empties the view but not the Jacobian. With a forgotten line (`what_if`) the view shows another matrix, that
+of the trial; the true one returns when the switch goes back.
 
-What is looked at is where something is: of a long result the numbers that are not zero are written out, and zooming is about
-them, since a window in a sparse matrix would mostly show nothing. Rows and columns are numbered from 0, as their labels are.
+The view focuses on nonzero entries: of a long result the nonzero numbers are written out, and zooming centres on them, since a
+window in a sparse matrix would mostly show nothing. Rows and columns are numbered from 0, as in their labels.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from gradlab.explore.jacobian.store import Store
 from gradlab.explore.jacobian.what_if import WhatIf, reasons
 from gradlab.explore.sweep_path import SweepPath, path_of
 
-CELLS = 160  # drawn along a side
-NUMBERS = 12  # of a result
-SWIFT = 0.2  # seconds that lighting the graph may take while rows follow one another
-FRAME = 0.15  # seconds of computing between two frames while all is filled
-PICTURED = 256  # entries up to which the static picture shows all from the start
-QUICK = 0.2  # seconds that this may take
+CELLS = 160  # cells per side
+NUMBERS = 12  # numbers of a result
+SWIFT = 0.2  # maximum seconds for highlighting the graph while rows follow one another
+FRAME = 0.15  # seconds of computing between two frames while everything is filled
+PICTURED = 256  # entries up to which the static picture is complete from the start
+QUICK = 0.2  # maximum seconds for this
 
 Frame = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
 class JacobianViewModel:
-    """A Jacobian being looked at.
+    """State of a view of a Jacobian.
 
     Parameters
     ----------
     jacobian : Jacobian
     columns : bool
-        Whether columns can be stepped through as well: False for a lesson that shows rows only.
+        Whether columns can also be stepped through. False for a lesson that shows only rows.
 
     Attributes
     ----------
     by : {"rows", "columns"}
-        What is stepped through: rows by cotangents v, columns by tangents u.
+        Which lines are stepped through: rows by cotangents v, columns by tangents u.
     at : int
-        The row or column shown; −1 for none, or a free mix.
+        The row or column shown; −1 for none, or for free weights.
     weights : ndarray
         v or u.
     result : ndarray or None
@@ -64,10 +64,10 @@ class JacobianViewModel:
 
     def __init__(self, jacobian: Jacobian, *, columns: bool = True) -> None:
         self._jacobian, self._with_columns = jacobian, columns
-        self._graph = jacobian.runner.graph  # kept, so that paths can be lit when all is known
+        self._graph = jacobian.runner.graph  # kept, so that paths can be highlighted when all entries are known
         self._path: SweepPath | None = None
         self._light_seconds = 0.0
-        self._true = self._layer = Layer(jacobian, None)  # "hello" shows what is known
+        self._true = self._layer = Layer(jacobian, None)  # "hello" shows the known entries
         self._new = True
         self._map = LiveMap(jacobian)
         self._trial: WhatIf | None = None
@@ -77,11 +77,11 @@ class JacobianViewModel:
         self.weights = np.zeros(jacobian.shape[0])
         self._code = self._happened = ""
         self._lit: tuple[list[int], list[int]] = ([], [])
-        self._pictured: dict[int, np.ndarray] = {}  # columns, of the static picture alone
+        self._pictured: dict[int, np.ndarray] = {}  # columns for the static picture only
 
     # ------------------------------------------------------------------------------------------ what does not change
     def about(self) -> dict[str, Any]:
-        """Names, shapes, costs and the drawing of the graph: plain data for JSON."""
+        """Return names, shapes, costs and the drawing of the graph: plain data for JSON."""
         jacobian = self._jacobian
         if self._graph is not None:
             named = zip((*jacobian.output_names, *jacobian.input_names), (*self._graph.outputs, *self._graph.inputs), strict=True)
@@ -103,7 +103,7 @@ class JacobianViewModel:
             "groups": int(jacobian.plan.sweeps) if self._shows_colours() else 0,
             "backward": self._backward_call(),
             "unforgettable": dict(zip(self._switches, reasons(jacobian, self._graph), strict=True)),
-            "forward": jacobian.library.has_forward,  # whether a tangent's path is seen, or what it may reach
+            "forward": jacobian.library.has_forward,  # whether a tangent's actual path is known, or only what it may reach
             "graph": self._path.figure if self._path is not None else None,
         }
 
@@ -112,7 +112,7 @@ class JacobianViewModel:
         return plan.colours is not None and (self._with_columns or plan.by == "rows")
 
     def _backward_call(self) -> str:
-        """How a v is applied, in code: "z.backward(v)"."""
+        """Return code that applies a v: "z.backward(v)"."""
         code, names = self._jacobian.code, self._jacobian.output_names
         if len(names) == 1 and code.leaves:
             return f"{names[0]}.backward(v)"
@@ -120,12 +120,12 @@ class JacobianViewModel:
         return f"{code.alias}.autograd.{'backward' if code.leaves else 'grad'}({outputs}, {'v' if code.leaves else '…, v'})"
 
     def drawing(self) -> Drawing:
-        """The static picture of the Jacobian: all that is known, the columns of this view included. It computes nothing."""
+        """Return the static picture of the Jacobian with all known entries, also this view's columns. It computes nothing."""
         return self._jacobian.drawing(compute=False, columns={**self._pictured, **self._true.columns})
 
     def complete_picture(self) -> bool:
-        """Compute a small Jacobian for its static picture, which a saved notebook has. The view and the Jacobian itself stay as
-        they are, to be filled step by step. Return whether the picture is complete."""
+        """Compute a small Jacobian for the static picture in a saved notebook. The view and the Jacobian do not change, so that
+        they can be filled step by step. Return whether the picture is complete."""
         jacobian = self._jacobian
         rows, columns = jacobian.shape
         if jacobian.complete or self._pictured:
@@ -142,7 +142,7 @@ class JacobianViewModel:
 
     # ------------------------------------------------------------------------------------------ asking
     def answer(self, ask: str, what: dict[str, Any], buffers: list[bytes]) -> Frame:
-        """Do what was asked for, and say what is to be shown. Raises what goes wrong; the state is then as before."""
+        """Handle a request and return a frame. If it raises an error, the state is as before."""
         if ask not in self._asks:
             raise ValueError(f"this view does not know the request {ask!r}")
         before = self._jacobian.sweeps
@@ -160,7 +160,7 @@ class JacobianViewModel:
         return True
 
     def _step(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
-        """The first row or column that is not shown yet."""
+        """Show the first row or column that is not shown yet."""
         done = self._layer.done[self.by == "columns"]
         if not done.all():
             return self._go_to(int(np.argmin(done)), swift=bool(what.get("swift")))
@@ -174,7 +174,7 @@ class JacobianViewModel:
         return self._go_to(at)
 
     def _go_to(self, at: int, swift: bool = False) -> bool:
-        """Show one row or column. Returns whether the window moved, so that it is in it."""
+        """Show one row or column. Return whether the window moved to include it."""
         jacobian, columns = self._jacobian, self.by == "columns"
         weights = np.zeros(self._size())
         weights[at] = 1.0
@@ -182,7 +182,7 @@ class JacobianViewModel:
             self._code = self._trial.code(at)
             try:
                 line = self._trial.row(at)
-            except RuntimeError as error:  # what this is about
+            except RuntimeError as error:  # the error that the trial demonstrates
                 self._happened = f"{type(error).__name__}: {error}"
                 return False
             code = self._trial.code(at)
@@ -195,7 +195,7 @@ class JacobianViewModel:
         window = list(self._layer.view.window)
         other = slice(2 * (not columns), 2 * (not columns) + 2)
         window[2 * columns : 2 * columns + 2] = _containing(window[2 * columns : 2 * columns + 2], at, self._size())
-        if not line[slice(*window[other])].any() and line.any():  # nothing of the line is in it
+        if not line[slice(*window[other])].any() and line.any():  # all entries of the line in the window are zero
             window[other] = _containing(window[other], _middle(line, *window[other]), len(line))
         if window == list(self._layer.view.window):
             return False
@@ -203,7 +203,7 @@ class JacobianViewModel:
         return True
 
     def _mix(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
-        """vᵀJ or Ju for weights given as two buffers: which, int32, and how much, float64."""
+        """Show vᵀJ or Ju for weights in two buffers: indices (int32) and values (float64)."""
         which, values = np.frombuffer(buffers[0], "<i4"), np.frombuffer(buffers[1], "<f8")
         size = self._size()
         if which.shape != values.shape or (which.size and not 0 <= which.min() <= which.max() < size):
@@ -218,7 +218,7 @@ class JacobianViewModel:
         return False
 
     def _group(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
-        """The sweep of one colour: the weights are 1 at all rows or columns of it."""
+        """Show the sweep of one colour: the weights are 1 at all of its rows or columns."""
         plan = self._jacobian.plan
         if plan.by != self.by:
             self._axis({"by": plan.by}, [])
@@ -236,10 +236,10 @@ class JacobianViewModel:
             self._light_seconds = clock.now() - start
 
     def _fill(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
-        """The plan's next blocks, for a moment; asked again until all is known."""
+        """Compute the plan's next blocks, for a moment. The view asks again until all are known."""
         jacobian, runner, end = self._jacobian, self._jacobian.runner, clock.now() + FRAME
         if self._trial is not None:
-            raise RuntimeError("take the forgotten lines back first: the trial goes row by row")
+            raise RuntimeError("take the forgotten lines back first, since the trial goes row by row")
         if not self._true.base:
             self._true.show_all()
         for block in runner.missing():
@@ -248,7 +248,7 @@ class JacobianViewModel:
                 self._true.put_block(block)
             if clock.now() > end:
                 break
-        if not jacobian.complete and not jacobian.plan.sweeps:  # all is zero
+        if not jacobian.complete and not jacobian.plan.sweeps:  # all entries are zero
             runner.compute()
         if jacobian.complete:
             self._true.look(self._true.view.window)
@@ -256,7 +256,7 @@ class JacobianViewModel:
 
     def _axis(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
         if what["by"] not in ("rows", "columns"):
-            raise ValueError(f"by={what['by']!r} is neither rows nor columns")
+            raise ValueError(f"by={what['by']!r} must be 'rows' or 'columns'")
         if what["by"] == "columns" and not self._with_columns:
             raise ValueError("this view shows rows only: widget() without columns=False shows both")
         if what["by"] == "columns" and self._trial is not None:
@@ -266,7 +266,7 @@ class JacobianViewModel:
         return False
 
     def _look(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
-        """Another window: [first row, end, first column, end]."""
+        """Show another window: [first row, end, first column, end]."""
         rows, columns = self._jacobian.shape
         first, end, left, right = (int(k) for k in what["window"])
         first, left = min(max(first, 0), max(rows - 1, 0)), min(max(left, 0), max(columns - 1, 0))
@@ -274,7 +274,7 @@ class JacobianViewModel:
         return True
 
     def _forget(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
-        """The switches: forget to zero, forget retain_graph."""
+        """Set the switches: forget to zero, forget retain_graph."""
         switches = {name: bool(what.get(name)) for name in self._switches}
         if any(switches.values()):
             trial = WhatIf(self._jacobian, self._graph, **switches)
@@ -327,7 +327,7 @@ class JacobianViewModel:
         arrays = {"picked": picked.astype("<i4"), "weights": self.weights[picked].astype("<f8")}
         strip = None
         if self.result is not None:
-            listed = self._listed(self.result)
+            listed = self._elements_to_list(self.result)
             arrays |= {"places": listed.astype("<i4"), "result": self.result[listed].astype("<f8")}
             strip = self._strip(view, self.result)
             arrays |= {"stripLow": strip.low.astype("<f8"), "stripHigh": strip.high.astype("<f8"), "stripFlags": strip.flags}
@@ -378,8 +378,8 @@ class JacobianViewModel:
         }
         return frame, arrays
 
-    def _listed(self, result: np.ndarray) -> np.ndarray:
-        """Which elements of a result are written out: all of a short one, else those that are not zero, of the window first."""
+    def _elements_to_list(self, result: np.ndarray) -> np.ndarray:
+        """Return the elements of a result to write out: all of a short one, else the nonzero ones, those in the window first."""
         if result.size <= NUMBERS:
             return np.arange(result.size)
         first, end = self._layer.view.window[0:2] if self.by == "columns" else self._layer.view.window[2:4]
@@ -387,7 +387,7 @@ class JacobianViewModel:
         return (which if which.size else np.arange(first, end))[:NUMBERS]
 
     def _centre(self) -> list[int]:
-        """The row and the column about which to zoom: of what is shown and not zero, the middle."""
+        """Return the row and the column about which to zoom: the middle of the nonzero entries shown."""
         first, end, left, right = self._layer.view.window
         if self.result is not None and self.weights.any():
             columns = self.by == "columns"
@@ -395,7 +395,7 @@ class JacobianViewModel:
             line, across = _middle(self.weights, start, stop), _middle(self.result, *other)
             return [across, line] if columns else [line, across]
         view = self._layer.view
-        known = np.argwhere(view.known & ((view.low != 0) | (view.high != 0)))  # what is NaN alone has low > high
+        known = np.argwhere(view.known_mask & ((view.low != 0) | (view.high != 0)))  # cells that contain only NaN have low > high
         if not known.size:
             return [(first + end) // 2, (left + right) // 2]
         i, j = known[np.abs(known - (np.array(view.low.shape) - 1) / 2).sum(1).argmin()]
@@ -403,7 +403,7 @@ class JacobianViewModel:
         return [int(rows[i] + rows[i + 1]) // 2, int(columns_[j] + columns_[j + 1]) // 2]
 
     def _names(self) -> Labels:
-        """What the rows, or the columns, are called."""
+        """Return the labels of the rows or columns."""
         return self._jacobian.column_labels_lazily() if self.by == "columns" else self._jacobian.row_labels()
 
     def _first_code(self) -> str:
@@ -414,7 +414,7 @@ class JacobianViewModel:
         return self._jacobian.code.column(0) if self.by == "columns" else self._jacobian.by_hand(0)
 
     def _strip(self, view: HeatCells, result: np.ndarray) -> HeatCells:
-        """The result in the columns, or rows, of the cells."""
+        """Return the result in the columns or rows of the cells."""
         first, end, left, right = view.window
         if self.by == "rows":
             strip = HeatCells((0, 1, left, right), self._jacobian.blocks, CELLS)
@@ -425,7 +425,7 @@ class JacobianViewModel:
         return strip
 
     def colours(self) -> Frame:
-        """The pattern in the view's cells, each with the colour of its rows or columns, and what each colour sweeps."""
+        """Return the pattern in the view's cells, with the colours of rows or columns, and what each colour sweeps."""
         plan, view = self._jacobian.plan, self._layer.view
         if plan.pattern is None or plan.colours is None or not self._shows_colours():
             raise ValueError("this view has no colours to show")
@@ -454,7 +454,7 @@ class JacobianViewModel:
 
 
 def _middle(values: np.ndarray, start: int, end: int) -> int:
-    """Of the elements that are not zero the middle one, if possible one from `start` to `end`; that range's middle if all are."""
+    """Return the middle nonzero element, if possible from `start` to `end`; the middle of that range if there is none."""
     places = np.flatnonzero(values)
     inside = places[(places >= start) & (places < end)]
     some = inside if inside.size else places
@@ -462,7 +462,7 @@ def _middle(values: np.ndarray, start: int, end: int) -> int:
 
 
 def _containing(window: list[int], at: int, size: int) -> list[int]:
-    """The window, or one of its length about `at` where that is not in it."""
+    """Return the window, or one of the same length around `at` if it does not contain it."""
     start, end = window
     if start <= at < end:
         return window
@@ -471,18 +471,18 @@ def _containing(window: list[int], at: int, size: int) -> list[int]:
 
 
 class Layer:
-    """A matrix as far as it is shown: the whole in few cells, and the window that is looked at.
+    """The known part of a matrix as shown: the whole in few cells, and the window.
 
     Attributes
     ----------
     base : Store or None
-        What is shown besides the lines that were put in.
+        Source of entries besides the added lines.
     all, view : Cells
-        The whole, and the window.
+        The whole matrix, and the window.
     done : tuple of ndarray of bool
-        Which rows, and which columns, are shown.
+        Masks of the rows and of the columns that are shown.
     changed : set of (bool, int)
-        Lines of cells of the view that were written to: (whether a column, its number).
+        Lines of cells in the view that have changed: (whether it is a column, its number).
     """
 
     def __init__(self, jacobian: Jacobian, base: Store | None, window: Window | None = None) -> None:
@@ -497,25 +497,25 @@ class Layer:
 
     @property
     def columns(self) -> dict[int, np.ndarray]:
-        """The columns that were put in, by number."""
+        """The added columns, by number."""
         return self._lines[1]
 
     def extent(self) -> tuple[float, float] | None:
-        """The least and the greatest finite entry shown, of the whole."""
+        """The least and the greatest finite entry shown, of the whole matrix."""
         return self.all.extremes()
 
     def look(self, window: Window) -> None:
-        """Look at a window, and at whatever the Jacobian has come to know since."""
+        """Show a window, including entries that the Jacobian has computed since."""
         self.all = self._cells((0, self._shape[0], 0, self._shape[1]))
         self.view = self.all if window == self.all.window else self._cells(window)
 
     def show_all(self) -> None:
-        """Show all that the Jacobian knows."""
+        """Show all entries that the Jacobian knows."""
         self.base = self._jacobian.store
         self.look(self.view.window)
 
     def column(self, j: int) -> np.ndarray:
-        """Column `j`: one that was put in, or by one forward sweep."""
+        """Return column `j`: an added one, or by one forward sweep."""
         if j not in self._lines[1]:
             u = np.zeros(self._shape[1])
             u[j] = 1.0
@@ -523,7 +523,7 @@ class Layer:
         return self._lines[1][j]
 
     def put(self, columns: bool, at: int, line: np.ndarray) -> None:
-        """Put a row in, or a column."""
+        """Add a row or a column."""
         if self.done[columns][at]:
             return
         for cells in {id(c): c for c in (self.all, self.view)}.values():
@@ -534,7 +534,7 @@ class Layer:
         self._mark(columns, at)
 
     def put_block(self, block: Block) -> None:
-        """Put in a block of the plan that the Jacobian has stored."""
+        """Add a block of the plan that the Jacobian has stored."""
         jacobian, store, plan = self._jacobian, self._jacobian.store, self._jacobian.plan
         if block.kind != "colours":
             by_columns = block.kind == "columns"

@@ -1,4 +1,4 @@
-"""Tensor libraries, as the explorers see them: `Library` says what is asked, `register` lets another one in."""
+"""Adapters to tensor libraries: `Library` is the interface of the explorers, and `register` adds another one."""
 
 from gradlab.explore.libraries.library_gradlab import GRADLAB
 from gradlab.explore.libraries.protocol import Library

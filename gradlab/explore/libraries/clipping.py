@@ -1,4 +1,4 @@
-"""Calls that clip gradients in this thread, gradlab's and PyTorch's: told before the gradients are changed."""
+"""Detection of calls that clip gradients in this thread, in gradlab and PyTorch, before the gradients change."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from typing import Any
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries.replacing import give_back, replace
 
-NORM = ("_clip_grads_with_norm_", "clip_grads_with_norm_")  # which `clip_grad_norm_` calls, however the program has imported that
+NORM = ("_clip_grads_with_norm_", "clip_grads_with_norm_")  # `clip_grad_norm_` calls these, however the program has imported it
 VALUE = "clip_grad_value_"
 
 
 class ClippingCalls:
-    """Calls of `clip_grad_norm_`, `clip_grads_with_norm_` and `clip_grad_value_`.
+    """Detection of calls of `clip_grad_norm_`, `clip_grads_with_norm_` and `clip_grad_value_`.
 
     Parameters
     ----------
-    tell : callable
-        Called with the parameters of each, as the call was given them, before it clips.
+    report : callable
+        Called with the parameters of each call, as they were given, before it clips.
     faults : Faults
-        Where an error of ours ends.
+        Collects errors of ours.
     """
 
-    def __init__(self, tell: Callable[[Any], None], faults: Faults) -> None:
-        self._tell, self._faults, self._thread = tell, faults, threading.get_ident()
+    def __init__(self, report: Callable[[Any], None], faults: Faults) -> None:
+        self._report, self._faults, self._thread = report, faults, threading.get_ident()
         self._replaced: list[tuple[Any, str]] = []
 
     def open(self) -> None:
-        """Begin to tell."""
+        """Start reporting."""
         for owner, name in _functions():
-            replace(owner, name, self._telling)
+            replace(owner, name, self._reporting)
             self._replaced.append((owner, name))
 
     def close(self) -> None:
-        """Tell no more."""
+        """Stop reporting."""
         while self._replaced:
             owner, name = self._replaced.pop()
-            give_back(owner, name, self._telling)
+            give_back(owner, name, self._reporting)
 
-    def _telling(self, original: Any) -> Any:
+    def _reporting(self, original: Any) -> Any:
         def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() == self._thread:
                 with self._faults:
-                    self._tell(parameters)
+                    self._report(parameters)
             return original(parameters, *args, **kwargs)
 
         return clip
 
 
 def _functions() -> Iterator[tuple[Any, str]]:
-    """The module and the name of each function that is replaced, of the libraries that have been imported."""
+    """Yield the module and the name of each function to replace, for the libraries that have been imported."""
     for library in ("gradlab", "torch"):
         public, inner = (sys.modules.get(f"{library}.nn.utils{part}") for part in ("", ".clip_grad"))
         if public is None or inner is None:

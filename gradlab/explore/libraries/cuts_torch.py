@@ -1,4 +1,4 @@
-"""How a call of PyTorch's loses the history of its arguments, told from its name, its arguments and its result."""
+"""Cuts: how a PyTorch call loses the history of its arguments, determined from its name, arguments and result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 from gradlab.explore.libraries.forms_torch import node_of
 
-BEHIND = 200  # nodes that are looked at behind a cut
+BEHIND = 200  # maximum number of nodes searched behind a cut
 CASTS = frozenset(("long", "int", "short", "char", "byte", "bool", "to", "type", "type_as"))
 COMPARISONS = frozenset(("gt", "lt", "ge", "le", "eq", "ne", "greater", "less", "isclose"))
 BORN = frozenset(
@@ -28,12 +28,12 @@ BORN = frozenset(
         "new_full",
     )
 )
-OF_SHAPES = ("new", "_shape_as_tensor", "_pack_padded_sequence", "_pad_packed_sequence")  # these make batch sizes and lengths
+OF_SHAPES = ("new", "_shape_as_tensor", "_pack_padded_sequence", "_pad_packed_sequence")  # create batch sizes and lengths
 LEAVE = frozenset(("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__"))
 
 
 def how_lost(name: str, result: Any) -> str:
-    """Return the name of the way in which a call, of arguments with a history, made a result without one."""
+    """Return the name of the way in which a call whose arguments have a history made a result without one."""
     if name in ("detach", "detach_"):
         return "detach"
     if name == "grad":  # of torch.autograd
@@ -48,10 +48,10 @@ def how_lost(name: str, result: Any) -> str:
 
 
 def used_values(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> list[Any]:
-    """Return the tensors among the arguments of a call whose values are in a result without history.
+    """Return the tensors among the arguments of a call whose values affect a result without history.
 
-    Of `x` in `zeros_like(x)`, `x.new_zeros(2)`, `y.to(x)` and `y.expand_as(x)` only the shape, the dtype or the device is used. A
-    view of an argument without history, such as one of those that `broadcast_tensors` makes, uses nothing of the others.
+    `zeros_like(x)`, `x.new_zeros(2)`, `y.to(x)` and `y.expand_as(x)` use only the shape, the dtype or the device of `x`. A view
+    of an argument without history, such as a result of `broadcast_tensors`, does not use the other arguments.
     """
     given = [*args, *kwargs.values()]
     base = result._base
@@ -69,12 +69,12 @@ def used_values(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], resul
 
 
 def tensors_in(values: Sequence[Any]) -> list[Any]:
-    """Return the tensors among some arguments, those in lists too."""
+    """Return the tensors among the arguments, including those in lists."""
     return [x for x in flat(values) if isinstance(x, torch.Tensor)]
 
 
 def flat(values: Sequence[Any]) -> Iterator[Any]:
-    """Return some arguments, with the items of lists in their place."""
+    """Yield the arguments, with lists replaced by their items."""
     for x in values:
         if isinstance(x, (list, tuple)):
             yield from x
@@ -83,7 +83,7 @@ def flat(values: Sequence[Any]) -> Iterator[Any]:
 
 
 def leaves_behind(node: Any) -> list[Any]:
-    """Return ways to the leaves' nodes that a node is computed from, of the `BEHIND` nodes nearest to it."""
+    """Return weak references to the leaf nodes behind a node, among the `BEHIND` nodes nearest to it."""
     leaves: list[Any] = []
     if node is None:
         return leaves
@@ -100,7 +100,7 @@ def leaves_behind(node: Any) -> list[Any]:
 
 
 class LeafOf:
-    """A weak way to a leaf's node: torch's nodes take no weak reference."""
+    """A weak reference to a leaf's node. PyTorch's nodes do not support weak references."""
 
     __slots__ = ("_tensor",)
 

@@ -1,6 +1,6 @@
-"""What PyTorch's tensors are besides dense arrays of numbers: sparse, nested, quantized, fake …
+"""Kinds of PyTorch tensors besides dense arrays of numbers: sparse, nested, quantized, fake …
 
-Loaded once the user has imported torch.
+Imported once the user has imported torch.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from gradlab.explore.libraries.unseen_torch import by_subclass, unseen
-from gradlab.explore.markup import count, grouped
+from gradlab.explore.markup import count, group_digits
 
 COMPUTED = frozenset(
     (
         *(torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128),
         *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
     )
-)  # dtypes that are computed with as they are
+)  # dtypes that need no conversion for computing
 UNREADABLE = frozenset(
     dtype for name in dir(torch) if name.startswith("bits") and isinstance(dtype := getattr(torch, name), torch.dtype)
 )
@@ -62,34 +62,34 @@ def form(tensor: Any) -> str:
 
 def _layout(tensor: Any) -> str:
     if tensor.layout == torch.sparse_coo:
-        return f"sparse, {_stored(tensor._values(), tensor)}"
+        return f"sparse, {_stored_text(tensor._values(), tensor)}"
     name = COMPRESSED.get(tensor.layout)
     if name is not None:
-        return f"sparse {name}, {_stored(tensor.values(), tensor)}"
+        return f"sparse {name}, {_stored_text(tensor.values(), tensor)}"
     return str(tensor.layout).rpartition(".")[2].lstrip("_")  # mkldnn
 
 
-def _stored(values: Any, tensor: Any) -> str:
-    return f"{grouped(values.numel())} of {grouped(tensor.numel())} stored"
+def _stored_text(values: Any, tensor: Any) -> str:
+    return f"{group_digits(values.numel())} of {group_digits(tensor.numel())} stored"
 
 
 def _dispatches(kind: type) -> bool:
-    """Whether tensors of a class only stand for others, and say themselves what an operation does."""
+    """Return whether tensors of a class represent other tensors, and define operations themselves."""
     return kind not in PLAIN and kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__  # type: ignore[attr-defined, no-any-return]
 
 
 def _is_wrapped(tensor: Any) -> bool:
-    """Whether a tensor is the wrapper that a running transform of `torch.func` computes with, as `vmap` with its batches."""
+    """Return whether a tensor is the wrapper of a running transform of `torch.func`, such as `vmap`'s batches."""
     return _C._functorch.peek_interpreter_stack() is not None and bool(_wrapped(tensor))
 
 
 def inner_of(tensor: Any) -> Any:
-    """The tensor that a wrapper of a running transform of `torch.func` represents; None for another tensor."""
+    """Return the tensor that a wrapper of a running transform of `torch.func` represents; None for other tensors."""
     return _C._functorch.get_unwrapped(tensor) if _is_wrapped(tensor) else None
 
 
 def has_numbers(tensor: Any) -> bool:
-    """Whether the numbers of a tensor can be read from its own memory.
+    """Return whether the numbers of a tensor can be read from its own memory.
 
     Tensors on device "meta" have no memory, and FSDP frees that of its parameters between uses. FakeTensor, DTensor, nested
     tensors and those inside a transform of `torch.func` represent other tensors, and are not read.
@@ -103,20 +103,20 @@ def has_numbers(tensor: Any) -> bool:
 
 
 def readable(tensor: Any) -> Any:
-    """A dense tensor in a dtype that is computed with: a quantized one dequantized, float8 as float32."""
+    """Return a dense tensor with a dtype for computing: quantized ones dequantized, float8 as float32."""
     if tensor.is_quantized:
         return tensor.dequantize()
     return tensor if tensor.dtype in COMPUTED else tensor.float()
 
 
 def shape_of(tensor: Any) -> tuple[int, ...] | None:
-    """A tensor's shape; None of one that has none, as a nested one or a parameter of a lazy module before the first call."""
+    """Return a tensor's shape; None for nested tensors and for a lazy module's parameters before its first call."""
     return None if tensor.is_nested or isinstance(tensor, UninitializedTensorMixin) else tuple(tensor.shape)
 
 
 def is_leaf(tensor: Any) -> bool:
-    """Whether no recorded operation made a tensor. Of a view that was made in no_grad mode, and whose base was written to since,
-    torch refuses to tell: it is none."""
+    """Return whether no recorded operation made a tensor. For a view that was made in no_grad mode, and whose base was written to
+    since, torch raises an error: it is not a leaf."""
     try:
         return bool(tensor.is_leaf)
     except RuntimeError:
@@ -124,7 +124,8 @@ def is_leaf(tensor: Any) -> bool:
 
 
 def node_of(tensor: Any) -> Any:
-    """The node at which a cotangent of a tensor arrives; None of one that has none, as a leaf made in inference mode."""
+    """Return the node at which a cotangent of a tensor arrives; None if there is none, for example for a leaf of inference
+    mode."""
     if not tensor.requires_grad:
         return None
     try:
@@ -138,8 +139,8 @@ def node_of(tensor: Any) -> Any:
 
 
 def _accumulate_grad(leaf: Any) -> Any:
-    """The node that writes a leaf's `.grad`, as `torch.autograd.graph.get_gradient_edge` finds it: by a view. Of a sparse or a
-    nested tensor, which has none, by an operation of torch's own that hands on what it is given."""
+    """Return the node that writes a leaf's `.grad`. It is found from a view, as in `torch.autograd.graph.get_gradient_edge`; for
+    sparse and nested tensors, which have no views, from an identity operation of our own."""
     with torch.inference_mode(False), torch.enable_grad():
         viewed = leaf.layout == torch.strided and (not leaf.is_nested or _dispatches(type(leaf)))
         result = leaf.view_as(leaf) if viewed else _C._functions.UndefinedGrad()(leaf)
@@ -147,7 +148,7 @@ def _accumulate_grad(leaf: Any) -> Any:
 
 
 def _accumulate_grad_quietly(leaf: Any) -> Any:
-    """The same of a leaf whose class may warn of each operation."""
+    """Return the same for a leaf whose class may warn about each operation."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _accumulate_grad(leaf)

@@ -1,4 +1,4 @@
-"""What gradlab's primitives and modules report to a forward `Run`."""
+"""Reports of gradlab's primitives and modules to a forward `Run`."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from gradlab.explore.forward.run import Run, RunNode
 from gradlab.explore.libraries.protocol import Recording
 
 REVERSE = {"sub": "__rsub__", "div": "__rtruediv__", "pow": "__rpow__"}
-DEEPEST = 6  # frames between a primitive and who records it again
+DEEPEST = 6  # maximum number of frames between a primitive and the function that records it again
 
 
 class GradlabForward(Observer, Recording):
-    """Reports the primitives and modules of one thread to a run."""
+    """Observer that reports the primitives and modules of one thread to a run."""
 
     def __init__(self, run: Run) -> None:
         super().__init__()
         self.run = run
-        self._write: tuple[Any, int] | None = None  # a tensor that was written to, and the last node then
-        self._buffers: list[list[tuple[Any, Any]]] = []  # of each module that runs, with their values before
-        self._created: dict[int, Any] = {}  # by their arrays, tensors that no operation made
+        self._write: tuple[Any, int] | None = None  # a tensor that was written to, and the last node at that time
+        self._buffers: list[list[tuple[Any, Any]]] = []  # of each running module, with their values before
+        self._created: dict[int, Any] = {}  # tensors that no operation made, by their arrays
 
     def open(self) -> None:
         if count_active(self) == 0:
@@ -46,9 +46,9 @@ class GradlabForward(Observer, Recording):
         with self.run.faults:
             self._finish_write()
             if not (op.view and _is_rerecorded()):
-                self._recorded(op, result, [one for one in args if one is not None], meta)
+                self._record(op, result, [one for one in args if one is not None], meta)
 
-    def _recorded(self, op: Any, result: Any, args: list[Any], meta: tuple[Any, ...]) -> None:
+    def _record(self, op: Any, result: Any, args: list[Any], meta: tuple[Any, ...]) -> None:
         name = op.name
         settings = tuple(one for one in meta if type(one) in (int, float) or _is_axes(one))
         shown = [one.array.item() if self._is_number(one) else one for one in args]
@@ -62,7 +62,7 @@ class GradlabForward(Observer, Recording):
             node.size = 0
 
     def _with_statistics(self, tensors: list[Any]) -> list[Any]:
-        """The arguments of an operation. In a layer with statistics, these, which it reads unseen."""
+        """Return the arguments of an operation; for a layer with statistics also these, which it reads internally."""
         call = self.run.module
         if call is None or not type(call.module).__module__.startswith("gradlab."):
             return tensors
@@ -72,11 +72,11 @@ class GradlabForward(Observer, Recording):
         return [*tensors, *own] if call.calls == 0 else tensors
 
     def _is_number(self, tensor: Any) -> bool:
-        """Whether a tensor was made of a number in an expression."""
+        """Return whether a tensor was made from a number in an expression."""
         return tensor.array.shape == () and not self.run.is_known(tensor)
 
     def _masks(self, meta: tuple[Any, ...]) -> list[Any]:
-        """The tensors of which an operation has the arrays among its settings."""
+        """Return the tensors whose arrays are among an operation's settings."""
         found = []
         for array in meta:
             if isinstance(array, np.ndarray):
@@ -111,7 +111,7 @@ class GradlabForward(Observer, Recording):
             self.run.on_call(RunNode("call", f"to({dtype})", "to", site=site_here(2)), [source], [result])
 
     def on_join(self, results: Any, members: Any) -> None:
-        """The results of several primitives became those of one: they are the same tensors."""
+        """Ignore it: the results of several primitives became those of one, but they are the same tensors."""
 
     # ------------------------------------------------------------------------------------------------------------- writes
     def after_write(self, tensor: Any) -> None:
@@ -120,7 +120,7 @@ class GradlabForward(Observer, Recording):
             self._write = tensor, len(self.run.nodes) - 1
 
     def on_store(self, target: Any, region: Any, value: Any) -> None:
-        """What was written: the result of the last operation, or another tensor, to a part."""
+        """Record a write: the result of the last operation, or another tensor, to a part."""
         with self.run.faults:
             self._write = None
             if not region and self.run.is_last(value):
@@ -146,7 +146,7 @@ class GradlabForward(Observer, Recording):
                 self.run.also_from(tensor, [same])
 
     def _finish_write(self) -> None:
-        """The last operation wrote to a tensor by itself, as one with `out`."""
+        """Record a write that the last operation did itself, for example with `out`."""
         if self._write is not None:
             (tensor, last), self._write = self._write, None
             if tensor.storage is not FRESH:
@@ -154,7 +154,7 @@ class GradlabForward(Observer, Recording):
 
     # --------------------------------------------------------------------------------------------- values and modules
     def on_leave_autograd(self, source: Any, how: str) -> None:
-        """A value was read, on which the program may decide what it does next."""
+        """Record that a value was read, on which the program's control flow may depend."""
         with self.run.faults:
             self._finish_write()
             self.run.on_call(RunNode("call", how.removesuffix("()"), how.removesuffix("()"), site=site_here(2)), [source], [])
@@ -175,7 +175,7 @@ class GradlabForward(Observer, Recording):
 
 
 def _is_rerecorded() -> bool:
-    """Whether a view is recorded again because its base was written to."""
+    """Return whether a view is being recorded again because its base was written to."""
     frame: Any = sys._getframe(2)
     for _ in range(DEEPEST):
         if frame is None or frame.f_code is rerecord_view.__code__:
@@ -185,7 +185,7 @@ def _is_rerecorded() -> bool:
 
 
 def _without_end(index: tuple[Any, ...]) -> Any:
-    """An index without the dots at its end, as it is written."""
+    """Return an index without trailing dots, as it is written in code."""
     index = index[:-1] if len(index) > 1 and index[-1] is Ellipsis else index
     return index[0] if len(index) == 1 else index
 
@@ -195,7 +195,7 @@ def _is_axes(value: Any) -> bool:
 
 
 def _rule(name: str, meta: tuple[Any, ...]) -> str:
-    """The name of the rule that counts the operations of a primitive."""
+    """Return the name of the rule that counts the operations of a primitive."""
     if name == "conv_input" or (name == "conv_bias" and meta and meta[-1] is True):
         return "conv_transpose2d"
     return name

@@ -1,7 +1,7 @@
-"""What PyTorch's functions and modules report to a forward `Run`. Loaded once the user has imported torch.
+"""Reports of PyTorch's functions and modules to a forward `Run`. Imported once the user has imported torch.
 
 A `TorchFunctionMode` sees each call of a function or method on tensors as the program wrote it: `F.linear` is one call, whatever
-runs inside. Global hooks report where modules begin and end. All of it belongs to one thread and ends with `close`.
+runs inside. Global hooks report where modules begin and end. Everything applies to one thread and ends with `close`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SET = frozenset(("data", "real", "imag"))
 
 
 class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
-    """Reports the calls of one thread to a run."""
+    """Function mode that reports the calls of one thread to a run."""
 
     def __init__(self, run: Run) -> None:
         super().__init__()
@@ -45,14 +45,14 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         self._open = False
         self._places = Places()
         self._running: list[Any] = []
-        self._stance: Any = None  # by which PyTorch runs what it has compiled as it was written
+        self._stance: Any = None  # makes PyTorch run compiled functions uncompiled
         self._entered, self._exited = unseen(run.on_module_enter), unseen(run.on_module_exit)
 
     def open(self) -> None:
         if self._open:
             return
-        self._handles.append(register_module_forward_pre_hook(self.entered))
-        self._handles.append(register_module_forward_hook(self.exited, always_call=True))
+        self._handles.append(register_module_forward_pre_hook(self.on_module_enter))
+        self._handles.append(register_module_forward_hook(self.on_module_exit, always_call=True))
         if DYNAMO in sys.modules and hasattr(torch.compiler, "set_stance"):
             self._stance = torch.compiler.set_stance("force_eager")
             replace(sys.modules[DYNAMO].OptimizedModule, "__call__", self._call)  # type: ignore[attr-defined]
@@ -73,7 +73,7 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         self._running.clear()
 
     def _call(self, original: Any) -> Any:
-        """Call the module in one that `torch.compile` has made, which would warn of our hooks."""
+        """Call the module inside one that `torch.compile` made, which would warn about our hooks."""
 
         def call(module: Any, *args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != self.thread:
@@ -83,15 +83,15 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         return call
 
     # ------------------------------------------------------------------------------------------------------------ modules
-    def entered(self, module: Any, args: Any) -> None:
-        """A global hook before the forward of a module."""
+    def on_module_enter(self, module: Any, args: Any) -> None:
+        """Global hook before the forward of a module."""
         if threading.get_ident() == self.thread:
             with self.run.faults:
                 self._running.append(module)
                 self._entered(module, site_of(user_frame()), args)
 
-    def exited(self, module: Any, args: Any, result: Any) -> None:
-        """A global hook after the call of a module, however it ended."""
+    def on_module_exit(self, module: Any, args: Any, result: Any) -> None:
+        """Global hook after the call of a module, however it ended."""
         if threading.get_ident() == self.thread:
             with self.run.faults:
                 if self._running and self._running[-1] is module:
@@ -111,7 +111,7 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
             return func(*args, **kwargs)
         run = self.run
         frame = _getframe(1)
-        if frame.f_code is HANDLED:  # a function of Python's asks whether anybody wants its call, and is called again
+        if frame.f_code is HANDLED:  # a Python function asks whether a mode handles its call, and is called again
             frame = frame.f_back.f_back or frame  # type: ignore[union-attr]
         arguments: Sequence[Any] = ()
         versions: Sequence[int] = ()
@@ -123,22 +123,22 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
             result = self._places.call_from(frame)(func, args, kwargs)
         except BaseException as error:
             with run.faults:
-                self._failed(name, args, kwargs, arguments, error)
+                self._record_failure(name, args, kwargs, arguments, error)
             without_ours(error)
             raise
         seconds = self._now(result) - started if run.timed else 0.0
         if not torch.jit.is_tracing():  # type: ignore[no-untyped-call]
             with run.faults:
-                self._called(name, args, kwargs, result, seconds, arguments, versions)
+                self._record_call(name, args, kwargs, result, seconds, arguments, versions)
         return result
 
     def _versions(self, tensors: Sequence[Any]) -> list[int]:
-        if all(type(one) in PLAIN for one in tensors):  # which the program does not see us read
+        if all(type(one) in PLAIN for one in tensors):  # the program does not notice that we read these
             return [self._version(one) for one in tensors]
         return unseen(lambda: [self._version(one) for one in tensors])()
 
     @unseen
-    def _called(
+    def _record_call(
         self,
         name: str,
         args: Sequence[Any],
@@ -161,8 +161,8 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         self.run.on_call(node, arguments, results, written)
 
     def _written_by_name(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """The arguments that a function writes to by its name, where their versions do not say so: batch norm's statistics,
-        what `data` is set of, tensors of inference mode."""
+        """Return the arguments that a function writes to according to its name, where versions do not show it: the statistics of
+        batch norm, the tensor whose `data` is set, and tensors of inference mode."""
         if name in ("batch_norm", "instance_norm"):
             if not kwargs.get("training", len(args) > 5 and args[5]):
                 return []
@@ -180,7 +180,7 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         return -1 if tensor.is_inference() else int(tensor._version)
 
     @unseen
-    def _failed(
+    def _record_failure(
         self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], arguments: Sequence[Any], error: BaseException
     ) -> None:
         node = RunNode("call", label_of(name, args, kwargs), name, site=site_of(user_frame(3)))
@@ -191,14 +191,14 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         return isinstance(value, torch.Tensor)
 
     def _now(self, values: Any) -> float:
-        """The time, after what runs on a GPU has ended."""
+        """Return the time, after the work on a GPU has ended."""
         if torch.cuda.is_initialized() and any(one.is_cuda for one in tensors_in(values, self._is_tensor)):
             torch.cuda.synchronize()
         return clock.now()
 
 
 def _members(tensor: Any) -> int:
-    """How many tensors of its shape a tensor represents inside of `torch.vmap`; else 1."""
+    """Return how many tensors of its shape a tensor represents inside `torch.vmap`; else 1."""
     inner, size = inner_of(tensor), tensor.numel()
     while inner is not None and (deeper := inner_of(inner)) is not None:
         inner = deeper

@@ -1,4 +1,4 @@
-"""gradlab's own graphs."""
+"""Adapter to gradlab's own graphs."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from gradlab.explore.trace.values import Value, dtype_name, read_pending, share,
 from gradlab.nn.parameter import Parameter
 from gradlab.ops.from_data import tensor
 
-FIRST = 1024  # elements that are looked at first, where any other than 0 will do
+FIRST = 1024  # elements that are checked first for a nonzero one
 
 
 class Gradlab(Library):
-    """gradlab's own tensors."""
+    """Adapter to gradlab's own tensors."""
 
     name, usual = "gradlab", "gl"
 
     def is_tensor(self, value: Any) -> bool:
-        return issubclass(type(value), Tensor)  # `isinstance` asks the value, which may be anything of the user's
+        return issubclass(type(value), Tensor)  # not `isinstance`, which may call the value's own code
 
     def array(self, tensor: Any) -> np.ndarray:
         return np.asarray(to_host(tensor.array))
@@ -62,7 +62,7 @@ class Gradlab(Library):
         return -int(node.order)  # ticks count down
 
     def whole(self, node: Any) -> Any:
-        if node is not None and node.op is not None and node.op.kind == "output":  # of a node with several
+        if node is not None and node.op is not None and node.op.kind == "output":  # a node with several outputs
             return node.edges[0]
         while (
             node is not None
@@ -107,10 +107,10 @@ class Gradlab(Library):
             else summarize_on_device(array)
         )
 
-    def settled(self, values: list[Any]) -> list[Any]:
+    def read_pending(self, values: list[Any]) -> list[Any]:
         return read_pending(values, read_floats)
 
-    def copied(self, cotangent: Any) -> Any:
+    def copy(self, cotangent: Any) -> Any:
         array = getattr(cotangent, "array", cotangent)
         return None if type(array) is Bundle else array.copy()
 
@@ -162,7 +162,7 @@ class Gradlab(Library):
             return None
         return self.summary(array)
 
-    def made(self, node: Any) -> Any:
+    def output_of(self, node: Any) -> Any:
         variable = self.variable(node)
         if variable is not None:
             return variable.array
@@ -199,7 +199,7 @@ class Gradlab(Library):
             for (_, _, buffer), array in zip(held, before, strict=True):
                 if buffer.array.shape != array.shape:
                     buffer.array = array
-                elif bool((buffer.array != array).any()):  # batch norm writes its statistics without a new version, and so do we
+                elif bool((buffer.array != array).any()):  # batch norm writes its statistics without a new version
                     buffer.array[...] = array
 
         with scope_guard(lambda: None, restore):
@@ -217,7 +217,7 @@ class Gradlab(Library):
         node = getattr(node, "members", (node,))[0]
         if node.op is None or name not in node.op.meta:
             return None
-        return node.meta[node.op.meta.index(name) - len(node.op.meta)]  # from the right: shapes may come first
+        return node.meta[node.op.meta.index(name) - len(node.op.meta)]  # from the right, since shapes may come first
 
     def settings(self, node: Any, names: Sequence[str]) -> dict[str, Any]:
         first = getattr(node, "members", (node,))[0]
@@ -234,7 +234,7 @@ class Gradlab(Library):
         return observing(Seeing(see))
 
     def end(self, node: Any) -> Any:
-        return GradientEdge(node, 0) if node.op is None else None  # the leaf may be gone
+        return GradientEdge(node, 0) if node.op is None else None  # the leaf may no longer exist
 
     def targets(self, node: Any) -> list[tuple[Any, int] | None]:
         return [None if edge is None else (edge, 0) for edge in node.edges]
@@ -243,9 +243,9 @@ class Gradlab(Library):
         array = getattr(cotangent, "array", cotangent)
         return array.parts if type(array) is Bundle else [array]
 
-    def fitted(self, cotangent: Any, node: Any, target: Any) -> Any:
+    def fit(self, cotangent: Any, node: Any, target: Any) -> Any:
         array = getattr(cotangent, "array", cotangent)
-        if type(array) is Bundle:  # from one output of several: what all of them bring is told by their node
+        if type(array) is Bundle:  # one of several outputs: their common node reports the sum
             return None
         return array if array.shape == target.shape and array.dtype == target.dtype else unbroadcast(array, target, (), node)
 
@@ -283,7 +283,7 @@ class Gradlab(Library):
                 values.append((maker, item))
         return values
 
-    def freed(self, node: Any) -> bool:
+    def is_freed(self, node: Any) -> bool:
         return any(
             type(one.saved) is not tuple and not hasattr(one.saved, "unpacked") for one in getattr(node, "members", (node,))
         )
@@ -309,7 +309,7 @@ class Gradlab(Library):
             with super().handing(nodes, change):
                 yield
         finally:
-            for node in bare:  # one without hooks costs a sweep nothing
+            for node in bare:  # nodes without hooks cost a sweep nothing
                 node.hooks = None
 
     has_forward = True
@@ -319,13 +319,13 @@ class Gradlab(Library):
 
 
 class Seeing(Observer):
-    """Hands on what it sees of sweeps."""
+    """Observer that passes sweeps on to a function."""
 
     def __init__(self, see: See) -> None:
         self._see = see
 
     def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
-        """Hand on."""
+        """Pass on a node of a sweep."""
         self._see(node, g, node.edges if node.op is not None else (), cotangents)
 
 

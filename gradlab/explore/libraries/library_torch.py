@@ -1,4 +1,4 @@
-"""PyTorch's graphs. torch is never imported here: the adapter is made once the user has."""
+"""Adapter to PyTorch's graphs. torch is never imported here: the adapter is created once the user has imported it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 
 class Torch(Library):
-    """PyTorch's tensors, once the user has imported torch."""
+    """Adapter to PyTorch's tensors, once the user has imported torch."""
 
     name, usual = "torch", "torch"
-    touches = 10_000  # torch frees a chain of nodes that Python has seen by recursion, and 40 000 of them exhaust 8 MB of stack
+    touches = 10_000  # torch frees a chain of nodes with Python objects by recursion, and 40 000 of them exhaust a stack of 8 MB
 
     def is_tensor(self, value: Any) -> bool:
-        """A parameter of a lazy layer (`LazyLinear`) is none before the layer's first call: it has no shape and no numbers."""
-        tensor = getattr(sys.modules["torch"], "Tensor", None)  # torch may be on its way in
+        """Return False for a parameter of a lazy layer (`LazyLinear`) before its first call: it has no shape and no numbers."""
+        tensor = getattr(sys.modules["torch"], "Tensor", None)  # torch may be in the middle of its import
         if tensor is None or not issubclass(type(value), tensor):
             return False
         lazy = getattr(sys.modules.get("torch.nn.parameter"), "UninitializedTensorMixin", ())
@@ -81,13 +81,13 @@ class Torch(Library):
 
     def shape(self, node: Any) -> tuple[int, ...] | None:
         variable = self.variable(node)
-        made: Any = _made(node) if variable is None else variable
+        made: Any = _output_metadata(node) if variable is None else variable
         try:
             return None if made is None else tuple(made.shape)
-        except RuntimeError:  # of nested tensors there is none
+        except RuntimeError:  # nested tensors have no shape
             return None
 
-    # ---------------------------------------------------------------------------------------- what was seen, see `trace`
+    # ---------------------------------------------------------------------------------------- recorded data, see `trace`
     def note(self, node: Any) -> Note | None:
         note: Note | None = node.metadata.get(NOTE) if hasattr(node, "metadata") else None
         return note
@@ -96,34 +96,34 @@ class Torch(Library):
         variable = self.variable(node)
         if variable is not None:
             return self.dtype_name(variable)
-        metadata: Any = _made(node)
+        metadata: Any = _output_metadata(node)
         return "" if metadata is None else str(metadata.dtype).rpartition(".")[2]
 
     def values(self, tensors: Sequence[Any], *, histograms: bool = False) -> list[Any]:
-        from gradlab.explore.libraries.reducing_torch import reduced
+        from gradlab.explore.libraries.reducing_torch import summarize
 
-        return self.settled([reduced(tensor, histogram=histograms) for tensor in tensors])
+        return self.read_pending([summarize(tensor, histogram=histograms) for tensor in tensors])
 
     def summary(self, cotangent: Any) -> Any:
-        from gradlab.explore.libraries.reducing_torch import reduced
+        from gradlab.explore.libraries.reducing_torch import summarize
 
         cotangent = _first(cotangent)
-        return None if cotangent is None else reduced(cotangent)
+        return None if cotangent is None else summarize(cotangent)
 
-    def settled(self, values: list[Any]) -> list[Any]:
+    def read_pending(self, values: list[Any]) -> list[Any]:
         from gradlab.explore.libraries.reducing_torch import read
 
         return read_pending(values, read)
 
-    def copied(self, cotangent: Any) -> Any:
-        from gradlab.explore.libraries.reducing_torch import copied
+    def copy(self, cotangent: Any) -> Any:
+        from gradlab.explore.libraries.reducing_torch import copy
 
-        return copied(cotangent)
+        return copy(cotangent)
 
     def bytes_of(self, cotangent: Any) -> int:
         try:
             return int(cotangent.numel() * cotangent.element_size())
-        except RuntimeError:  # of a kind that does not say
+        except RuntimeError:  # of a kind that does not report it
             return 0
 
     def elements(self, tensor: Any) -> int:
@@ -142,8 +142,8 @@ class Torch(Library):
 
     def memory_of(self, tensor: Any) -> Any:
         try:
-            return tensor.untyped_storage().data_ptr() or id(tensor if tensor._base is None else tensor._base)  # of a meta tensor
-        except (NotImplementedError, RuntimeError):  # a sparse tensor, one of a subclass that has none
+            return tensor.untyped_storage().data_ptr() or id(tensor if tensor._base is None else tensor._base)  # meta tensors
+        except (NotImplementedError, RuntimeError):  # a sparse tensor, or a subclass without memory
             return None
 
     def region_of(self, tensor: Any) -> Region | None:
@@ -163,7 +163,7 @@ class Torch(Library):
         return is_zero(tensor)
 
     def version(self, tensor: Any) -> int:
-        return 0 if tensor.is_inference() else int(tensor._version)  # the former do not count
+        return 0 if tensor.is_inference() else int(tensor._version)  # tensors of inference mode do not count
 
     def moment(self) -> int:
         return int(sys.modules["torch"].autograd._get_sequence_nr())
@@ -187,7 +187,7 @@ class Torch(Library):
             return None
         return self.summary(tensor)
 
-    def made(self, node: Any) -> Any:
+    def output_of(self, node: Any) -> Any:
         variable = self.variable(node)
         if variable is not None:
             return variable.detach()
@@ -255,9 +255,9 @@ class Torch(Library):
             yield
 
     def _put_back(self, tensor: Any, version: int, values: Any) -> None:
-        """Write values to a tensor if it has others, without a new version: backward may need it.
+        """Write values to a tensor if its own differ, without a new version: backward may need it.
 
-        Versions do not say whether it has: batch norm writes its statistics without a new one.
+        Versions do not show changes: batch norm writes its statistics without a new one.
         """
         torch = sys.modules["torch"]
         with torch.inference_mode(tensor.is_inference()), torch.no_grad():
@@ -272,8 +272,8 @@ class Torch(Library):
         except RuntimeError:  # a tensor that was freed
             return None
         if isinstance(value, (tuple, list)):
-            return tuple(map(_signed, value))
-        return _signed(value)
+            return tuple(map(_signed_axis, value))
+        return _signed_axis(value)
 
     def settings(self, node: Any, names: Sequence[str]) -> dict[str, Any]:
         kind = type(node)
@@ -289,17 +289,17 @@ class Torch(Library):
     def watching(self, nodes: Sequence[Any], see: See, *, arrivals: Collection[Any] = ()) -> Iterator[None]:
         look = self.unseen(see)
 
-        def hooked(node: Any) -> Any:
+        def add_hook(node: Any) -> Any:
             if self.variable(node) is not None:
                 return node.register_prehook(lambda cotangents: look(node, cotangents[0], (), ()))
-            if node in arrivals:  # a hook after the node would make torch keep the cotangent longer, which other hooks can see
+            if node in arrivals:  # a hook after the node would make torch keep the cotangent longer, which other hooks can notice
                 return node.register_prehook(lambda cotangents: look(node, cotangents, self.inputs(node), ()))
             return node.register_hook(lambda handed, cotangents: look(node, cotangents, self.inputs(node), handed))
 
         handles: list[Any] = []
         try:
             for node in nodes:
-                handles.append(hooked(node))  # noqa: PERF401  (each is removed, also after an interrupt between two)
+                handles.append(add_hook(node))  # noqa: PERF401  (each is removed, also after an interrupt between two)
             yield
         finally:
             for handle in handles:
@@ -323,7 +323,7 @@ class Torch(Library):
         for key in _saved_names(node.__class__):
             try:
                 value = getattr(node, key)
-            except RuntimeError:  # it was freed
+            except RuntimeError:  # freed
                 continue
             if isinstance(value, tensor):
                 kept.append((key.removeprefix("_saved_"), value))
@@ -333,7 +333,7 @@ class Torch(Library):
         values = [(value.grad_fn, value) for _, value in self.saved(node) if value.grad_fn is not None]
         return [(maker, value) for maker, value in values if len(getattr(maker, "_input_metadata", "?")) == 1]
 
-    def freed(self, node: Any) -> bool:
+    def is_freed(self, node: Any) -> bool:
         try:
             for key in _saved_names(node.__class__):
                 getattr(node, key)
@@ -353,7 +353,7 @@ class Torch(Library):
         for kind in kinds:  # grows while it is read
             kinds += kind.__subclasses__()
         wanted = frozenset(kinds)
-        tensors = [one for one in gc.get_objects() if type(one) in wanted]  # a node does not tell: all that live are looked at
+        tensors = [one for one in gc.get_objects() if type(one) in wanted]  # nodes do not know their tensors
         return [one for one in tensors if one.retains_grad and one.grad_fn in wanted_nodes]
 
     def grad(self, *args: Any, **kwargs: Any) -> list[Any]:
@@ -365,18 +365,19 @@ class Torch(Library):
         return sys.modules["torch"].autograd
 
 
-_kept_by_kind: dict[type, list[str]] = {}  # what the nodes of a class may keep, of the names of `settings`
+_kept_by_kind: dict[type, list[str]] = {}  # names of `settings` that the nodes of a class have
 
 
 def _first(cotangent: Any) -> Any:
-    """Of a node with several outputs the first that there is."""
+    """Return the first cotangent that a node with several outputs has."""
     if isinstance(cotangent, tuple):
         return next((part for part in cotangent if part is not None), None)
     return cotangent
 
 
-def _made(node: Any) -> Any:
-    """What tells the shape and dtype of a node's output: PyTorch before 2.6 does not, but for what was seen being made."""
+def _output_metadata(node: Any) -> Any:
+    """Return the shape and dtype of a node's output. PyTorch before 2.6 does not know them; there, only if we saw the node
+    made."""
     metadata = getattr(node, "_input_metadata", None)
     if metadata:
         return metadata[0]
@@ -386,12 +387,12 @@ def _made(node: Any) -> Any:
 
 @functools.cache
 def _saved_names(kind: Any) -> list[str]:
-    """The attributes of a kind of node that hold what it has saved."""
+    """Return the attributes of a kind of node that hold saved tensors and settings."""
     return [name for name in dir(kind) if name.startswith("_saved_")]
 
 
-def _signed(value: Any) -> Any:
-    """PyTorch keeps axes unsigned: 2**64 - 1 is the last."""
+def _signed_axis(value: Any) -> Any:
+    """Convert an axis, which PyTorch stores unsigned: 2**64 - 1 is the last one."""
     return value - 2**64 if isinstance(value, int) and value >= 2**63 else value
 
 

@@ -1,4 +1,4 @@
-"""Which elements of its memory a tensor has, and whether two tensors of one memory share any."""
+"""Memory regions of tensors, and whether two tensors share any elements."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 
 class Region(NamedTuple):
-    """The bytes of a tensor in its memory: the first one, and for each axis that is longer than 1 the size and the step."""
+    """The bytes of a tensor in its memory: the first one, and the size and step of each axis longer than 1."""
 
     start: int
     axes: tuple[tuple[int, int], ...]
-    width: int  # of an element; 0 of a tensor without elements
+    width: int  # of an element; 0 for a tensor without elements
 
     @property
     def end(self) -> int:
@@ -19,7 +19,7 @@ class Region(NamedTuple):
 
 
 def region(start: int, shape: Sequence[int], steps: Sequence[int], width: int) -> Region:
-    """Return a region from the place of the first element, and shape and steps in bytes."""
+    """Return a region from the position of the first element, and the shape and steps in bytes."""
     if 0 in shape:
         return Region(start, (), 0)
     axes = [(size, step) for size, step in zip(shape, steps, strict=True) if size > 1 and step]
@@ -28,7 +28,7 @@ def region(start: int, shape: Sequence[int], steps: Sequence[int], width: int) -
 
 
 def may_overlap(a: Region | None, b: Region | None) -> bool:
-    """Whether two regions of one memory may have a byte in common. None is a region that is not known."""
+    """Return whether two regions of one memory may have a byte in common. None is an unknown region."""
     if a is None or b is None:
         return True
     if not a.width or not b.width or a.end <= b.start or b.end <= a.start:
@@ -37,7 +37,7 @@ def may_overlap(a: Region | None, b: Region | None) -> bool:
 
 
 def _apart(a: Region, b: Region, row: int) -> bool:
-    """Whether two regions have different columns, if the memory is seen as rows of some bytes."""
+    """Return whether two regions use different columns when the memory is seen as rows of `row` bytes."""
     (low, high), (start, end) = _columns(a, row), _columns(b, row)
     return high <= row and end <= row and (high <= start or end <= low)
 
@@ -48,7 +48,7 @@ def _columns(one: Region, row: int) -> tuple[int, int]:
 
 
 def covers(a: Region | None, b: Region | None) -> bool:
-    """Whether a region surely has all bytes of another."""
+    """Return whether a region certainly contains all bytes of another."""
     if a is None or b is None:
         return False
     if a == b:

@@ -1,4 +1,4 @@
-"""What gradlab's own operations and sweeps tell a `Recorder`."""
+"""Reports of gradlab's own operations and sweeps to a `Recorder`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.trace.notes import Note, RecordedArray, RecordedCut, RecordedOperand, around, cell_site, users_frames
 from gradlab.explore.trace.values import FEW
 
-BEHIND = 200  # nodes that are looked at behind a cut
-GIVEN = 8  # arguments without a gradient that are noted of one operation
+BEHIND = 200  # maximum number of nodes searched behind a cut
+GIVEN = 8  # maximum number of arguments without gradient in a note
 
 
 class GradlabRecording(Sites, Recording):
-    """Sees what a thread does with gradlab's tensors: sites, as ever, and notes for a trace."""
+    """Observer that records a thread's operations on gradlab's tensors: sites, and notes for a trace."""
 
     def __init__(self, library: Any, recorder: Any) -> None:
         super().__init__()
         self.library, self.recorder = library, recorder
         self._sweeps: list[Any] = []
-        self._sites: list[Any] = []  # where these sweeps were called
-        self._swept: int | None = None  # when the last sweep ended
+        self._sites: list[Any] = []  # where the current sweeps were called
+        self._swept_at: int | None = None  # when the last sweep ended
         self.faults = recorder.faults
 
     def open(self) -> None:
@@ -57,17 +57,17 @@ class GradlabRecording(Sites, Recording):
             recorder.calls_objects = True
         # Conditions are in comprehensions: an `if` at the end of a loop's body compiles to a jump without a line number, and
         # IPython before 8 fails to show the traceback of an interrupt there.
-        if self.lossy:  # a leaf may be gone when the sweep comes
+        if self.lossy:  # a leaf may no longer exist when the sweep comes
             leaves = [x for x in args if x is not None and x.node is not None and x.node.op is None]
             recorder.leaves_from_cuts.update([(x.node, cuts) for x in leaves if (cuts := self.losses(x))])
         constants = [given_of(at, x) for at, x in enumerate(args[:GIVEN]) if x is not None and x.node is None]
         arrays = [one.kept.array() for one in constants if one.kept is not None and one.kept.array is not None]
         for array in [one for one in arrays if one is not None]:
             recorder.hold(array, array.nbytes)
-        inner = bool(self._sites) and site == self._sites[-1]  # a derivative's own operations: nobody wrote their operands
-        node.note = Note(site, cell, recorder.call, self._kept(result), constants, inner, None, methods)
+        inner = bool(self._sites) and site == self._sites[-1]  # operations of a derivative, whose operands the user did not write
+        node.note = Note(site, cell, recorder.call, self._keep(result), constants, inner, None, methods)
 
-    def _kept(self, tensor: Any) -> RecordedArray:
+    def _keep(self, tensor: Any) -> RecordedArray:
         array = tensor.array
         if array.size <= FEW and isinstance(array, (np.ndarray, np.generic)):
             return RecordedArray(array.shape, array.dtype, tuple(array.reshape(-1).tolist()), None, None, 0)
@@ -89,36 +89,36 @@ class GradlabRecording(Sites, Recording):
 
     # ----------------------------------------------------------------------------------------------------- cuts, writes
     def make_loss(self, source: Any, how: str, site: Any, all_of: Sequence[Any] = ()) -> Loss:
-        """Note what is behind the cut as well: its node may be gone when the trace is read."""
+        """Also record the node behind the cut: it may no longer exist when the trace is read."""
         others = [other for other in all_of if other is not None and other is not source]
         leaves = leaves_behind(source.node, *(other.node for other in others if other.node is not None))
         leaves += [leaf for other in others if other.node is None for cut in self.losses(other) for leaf in cut.leaves]
-        severed = RecordedCut(how, site, source.node.title, source.array.shape, self._kept(source), leaves, cell_site())
-        severed.old = self._swept is not None and source.node.order > self._swept  # ticks count down
+        severed = RecordedCut(how, site, source.node.title, source.array.shape, self._keep(source), leaves, cell_site())
+        severed.old = self._swept_at is not None and source.node.order > self._swept_at  # ticks count down
         self.recorder.cuts.append(severed)
         return super().make_loss(source, how, site)._replace(severed=severed)
 
     def on_leave_autograd(self, source: Any, how: str) -> None:
-        """Note it among the cuts as well where the history was lost before: what left are still the numbers of leaves."""
+        """Record a cut also if the history was lost before: the numbers are still computed from leaves."""
         super().on_leave_autograd(source, how)
         if source.node is None and (severed := self.losses(source)):
             first = severed[0]
             self.recorder.cuts.append(
-                RecordedCut(how, site_here(2), first.operation, source.array.shape, self._kept(source), first.leaves)
+                RecordedCut(how, site_here(2), first.operation, source.array.shape, self._keep(source), first.leaves)
             )
 
     def on_create(self, result: Any) -> None:
-        """Note where a tensor was made of numbers, once some have left tensors that have a history."""
+        """Record where a tensor was made from numbers, once numbers have left tensors with a history."""
         if self.last_export is not None and result.node is None:
             site = site_here(2)
             if site is None:
                 return
-            severed = RecordedCut("born", site, "", result.array.shape, self._kept(result), [])
+            severed = RecordedCut("born", site, "", result.array.shape, self._keep(result), [])
             result.lost = (Loss("constant", site, "", result.array.shape, None, self.last_export, severed),)
             self.lossy = True
 
     def on_index(self, result: Any, indices: Sequence[Any]) -> None:
-        """Numbers by which elements were picked are arguments too."""
+        """Record the numbers of an index, which are arguments, too."""
         super().on_index(result, indices)
         note = None if result.node is None else getattr(result.node, "note", None)
         if note is not None:
@@ -175,12 +175,12 @@ class GradlabRecording(Sites, Recording):
         self._sweeps.pop()
         self._sites.pop()
         if sweep.accumulates:
-            self._swept = tick()
+            self._swept_at = tick()
         self.recorder.end(error)
 
 
 def given_of(at: int, tensor: Any) -> RecordedOperand:
-    """What is noted of an argument that no gradient goes to."""
+    """Describe an argument that gets no gradient."""
     array = tensor.array
     few = array.size <= FEW and isinstance(array, (np.ndarray, np.generic))
     numbers = tuple(array.reshape(-1).tolist()) if few else None
@@ -194,7 +194,7 @@ def given_of(at: int, tensor: Any) -> RecordedOperand:
 
 
 def leaves_behind(*nodes: Any) -> list[Any]:
-    """Weak references to the leaves' nodes that some nodes are computed from, of the `BEHIND` nodes nearest to them."""
+    """Return weak references to the leaf nodes behind some nodes, among the `BEHIND` nodes nearest to them."""
     leaves: list[Any] = []
     seen, waiting = set(nodes), deque(dict.fromkeys(nodes))
     while waiting and len(seen) < BEHIND:

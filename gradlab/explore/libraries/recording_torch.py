@@ -1,13 +1,13 @@
-"""What PyTorch's operations and sweeps tell a `Recorder`. Loaded once the user has imported torch.
+"""Reports of PyTorch's operations and sweeps to a `Recorder`. Imported once the user has imported torch.
 
-A `TorchFunctionMode` sees each call of a function or method on tensors: where the user wrote it, what it was given, what it
-made. Nodes that it made on its way, between its `_sequence_nr` before and after, belong to it. Global hooks on modules say which
-module is being called, and one on optimizers when they step. A call of `backward`, the tensors' or `torch.autograd`'s where torch
-tells of it (2.13 does), is swept with a hook on every node. All of it belongs to one thread, and is taken away at the end.
+A `TorchFunctionMode` sees each call of a function or method on tensors: where the user wrote it, its arguments, and its result.
+Nodes created inside the call, between its `_sequence_nr` before and after, belong to it. Global hooks report calls of modules and
+steps of optimizers. A call of `Tensor.backward`, or of `torch.autograd.backward` where modes see it (PyTorch 2.13), is swept with
+a hook on every node. Everything applies to one thread, and is removed at the end.
 
-A mode costs every call a microsecond or more, also where nothing is noted. So it is taken away while an optimizer steps, whose
-operations say nothing, and while the recorder wants to see nothing (`pause`): then `Tensor.backward` alone is ours, to count the
-sweeps and to resume.
+A mode costs every call at least a microsecond, even if nothing is recorded. So it is removed while an optimizer steps, whose
+operations are of no interest, and while the recorder needs nothing (`pause`). Then only `Tensor.backward` is replaced, to count
+the sweeps and to resume.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ from gradlab.explore.trace.notes import (
 from gradlab.explore.trace.values import FEW
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
-OURS: dict[str, bool] = {}  # whether a file is torch's or ours
-MODE = 1.3  # what a call through the mode costs, over what can be timed of it
-GIVEN = 8  # arguments without a gradient that are noted of one operation
-INNER = 1_000  # nodes that one call made
-LOST = 50_000  # tensors of which it is known how they lost their history
+IS_LIBRARY_FILE: dict[str, bool] = {}  # for each file name, whether it belongs to torch or gradlab
+MODE = 1.3  # actual cost of a call through the mode, relative to the measured time
+GIVEN = 8  # maximum number of arguments without gradient in a note
+INNER = 1_000  # maximum number of nodes recorded for one call
+LOST = 50_000  # maximum number of tensors with a recorded cut
 QUIET = frozenset(("requires_grad_", "retain_grad", "register_hook", "zero_", "__setitem__", "zero_grad", "is_floating_point"))
 ARITHMETIC = frozenset(
     f"{prefix}{name}{suffix}"
     for name in ("add", "sub", "mul", "div", "truediv", "pow", "floordiv", "mod", "true_divide", "rsub", "remainder", "fmod")
     for prefix, suffix in (("", ""), ("__", "__"), ("__r", "__"), ("__i", "__"), ("", "_"))
 )
-WHOLE_LAYERS = frozenset(  # functions that compute a layer in many operations, or in one of a name that nobody wrote
+WHOLE_LAYERS = frozenset(  # functions that compute a layer in many operations, or in one with a name that users do not write
     (
         *("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
         *("multi_head_attention_forward", "scaled_dot_product_attention"),
@@ -66,19 +66,19 @@ WHOLE_LAYERS = frozenset(  # functions that compute a layer in many operations, 
 )
 HANDLED = torch.overrides.handle_torch_function.__code__
 sequence_number = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
-TOLD = "handle_torch_function" in torch.autograd.backward.__code__.co_names  # whether modes are told of it: not in old versions
+TOLD = "handle_torch_function" in torch.autograd.backward.__code__.co_names  # whether modes see the call: not in old versions
 
 
 def theirs(filename: str) -> bool:
-    """Whether a file is torch's or ours."""
-    known = OURS.get(filename)
+    """Return whether a file belongs to torch or gradlab."""
+    known = IS_LIBRARY_FILE.get(filename)
     if known is None:
-        known = OURS[filename] = filename.startswith((TORCH, "<frozen")) or is_gradlab_file(filename)
+        known = IS_LIBRARY_FILE[filename] = filename.startswith((TORCH, "<frozen")) or is_gradlab_file(filename)
     return known
 
 
 def user_frame(depth: int = 2) -> Any:
-    """The nearest frame outside torch and gradlab; None where there is none."""
+    """Return the nearest frame outside torch and gradlab; None if there is none."""
     frame: Any = _getframe(depth)
     while frame is not None and theirs(frame.f_code.co_filename):
         frame = frame.f_back
@@ -90,7 +90,7 @@ def site_of(frame: Any) -> Any:
 
 
 class TorchRecording(TorchFunctionMode, Recording):
-    """Sees the calls of one thread."""
+    """Function mode that records the calls of one thread."""
 
     def __init__(self, library: Any, recorder: Any) -> None:
         super().__init__()
@@ -99,22 +99,22 @@ class TorchRecording(TorchFunctionMode, Recording):
         self._lost: dict[int, tuple[Any, tuple[Any, ...]]] = {}
         self._numpy = False
         self._stepping = False
-        self._swept = 0  # the number of the next operation when the last sweep ended
-        self._away = False  # whether numbers have left tensors that have a history
+        self._swept = 0  # number of the next operation when the last sweep ended
+        self._away = False  # whether numbers have left tensors with a history
         self._handles: list[Any] = []
-        self._calls: list[Any] = []  # the hooks on modules
-        self._replaced: set[Any] = set()  # whose `backward` goes through us: torch.Tensor, while we pause, torch.autograd
+        self._calls: list[Any] = []  # hooks on modules
+        self._replaced: set[Any] = set()  # owners of replaced `backward`: torch.autograd; during a pause torch.Tensor
         self._sweeping = False
-        self._notes = [0]  # that live
-        self._away_from_stack = 0  # calls that go through the mode
+        self._notes = [0]  # live notes
+        self._away_from_stack = 0  # calls inside the mode
         self._compiled = CompiledCalls(self._step_aside, self._come_back, recorder.faults)
-        self._aside = False  # while compiled code runs
+        self._aside = False  # whether compiled code is running
         self._places = Places()
 
     def open(self) -> None:
         if not self._handles:
-            self._handles.append(register_optimizer_step_pre_hook(self.steps))
-            self._handles.append(register_optimizer_step_post_hook(self.stepped))
+            self._handles.append(register_optimizer_step_pre_hook(self.before_step))
+            self._handles.append(register_optimizer_step_post_hook(self.after_step))
         self._compiled.open()
         self.resume()
 
@@ -129,7 +129,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         self._places.clear()
 
     def _step_aside(self) -> None:
-        """Compiled code begins to run: see neither operations nor modules."""
+        """Stop recording operations and modules while compiled code runs."""
         with self.recorder.faults:
             if not self._aside and self._handles:
                 self._aside = True
@@ -137,7 +137,7 @@ class TorchRecording(TorchFunctionMode, Recording):
                 _remove(self._calls)
 
     def _come_back(self) -> None:
-        """It has ended."""
+        """Continue after compiled code has ended."""
         with self.recorder.faults:
             if self._aside:
                 self._aside = False
@@ -145,12 +145,12 @@ class TorchRecording(TorchFunctionMode, Recording):
                     self.resume()
 
     def resume(self) -> None:
-        """See operations and modules."""
+        """Record operations and modules."""
         if self._aside:
             return
         if not self._calls:
-            self._calls.append(register_module_forward_pre_hook(self.entered))
-            self._calls.append(register_module_forward_hook(self.exited, always_call=True))
+            self._calls.append(register_module_forward_pre_hook(self.on_module_enter))
+            self._calls.append(register_module_forward_hook(self.on_module_exit, always_call=True))
         self._enter_mode()
         if TOLD:
             self._see_no_backward(torch.Tensor, torch.autograd)
@@ -159,13 +159,13 @@ class TorchRecording(TorchFunctionMode, Recording):
             self._see_backward(torch.autograd)
 
     def pause(self) -> None:
-        """See nothing but sweeps."""
+        """Record only sweeps."""
         self._see_backward(torch.Tensor, torch.autograd)
         self._leave_mode()
         _remove(self._calls)
 
     def _rest(self) -> None:
-        """Pause if the recorder wants to see nothing. (Not while a call goes through us: a mode is off its stack then.)"""
+        """Pause if the recorder needs nothing, but not inside a call through the mode, which is then off its stack."""
         if not self.recorder.on and self.recorder.call is None:
             self.pause()
 
@@ -174,7 +174,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         return torch.Tensor in self._replaced
 
     def _see_backward(self, *owners: Any) -> None:
-        """Have calls of `torch.Tensor.backward` or `torch.autograd.backward` go through us where the mode is not told of them."""
+        """Replace `torch.Tensor.backward` or `torch.autograd.backward`, where the mode does not see their calls."""
         for owner in owners:
             self._replaced.add(owner)
             replace(owner, "backward", self._of_tensors if owner is torch.Tensor else self._of_autograd)
@@ -207,7 +207,8 @@ class TorchRecording(TorchFunctionMode, Recording):
         return backward
 
     def _enter_mode(self) -> None:
-        """Come below the modes of the program: each of them leaves by taking the uppermost off. A default device stays lowest."""
+        """Enter below the program's modes, since each of them exits by popping the top of the stack. A default device stays
+        lowest."""
         modes = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
         if self not in modes and not self._away_from_stack and not self._aside:
             default = getattr(getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None), "device_context", None)
@@ -223,7 +224,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         began = clock.now()
         kwargs, recorder = kwargs or {}, self.recorder
         before = sequence_number()
-        self._away_from_stack += 1  # the mode is off its stack while the call runs, and comes back by itself
+        self._away_from_stack += 1  # the mode is off its stack during the call, and is restored automatically
         try:
             if func is torch.Tensor.backward or func is torch.autograd.backward:
                 return self._backward(func, args, kwargs, func is torch.Tensor.backward)
@@ -233,7 +234,7 @@ class TorchRecording(TorchFunctionMode, Recording):
                 result = func(*args, **kwargs)
             else:
                 frame = _getframe(1)
-                if frame.f_code is HANDLED:  # a function of Python's asks whether anybody wants its call, and is called again
+                if frame.f_code is HANDLED:  # a Python function asks whether a mode handles its call, and is called again
                     frame = frame.f_back.f_back or frame  # type: ignore[union-attr]
                 call = self._places.call_from(frame)
                 called = clock.now()
@@ -241,28 +242,28 @@ class TorchRecording(TorchFunctionMode, Recording):
             began += clock.now() - called
         except BaseException as error:
             with recorder.faults:
-                self._failed(error, getattr(func, "__name__", ""), (*args, *kwargs.values()), site_of(_getframe(1)))
+                self._record_failure(error, getattr(func, "__name__", ""), (*args, *kwargs.values()), site_of(_getframe(1)))
             without_ours(error)
             raise
         finally:
             self._away_from_stack -= 1
-        if recorder.on and not torch.jit.is_tracing():  # type: ignore[no-untyped-call]  # nothing of ours may come there
+        if recorder.on and not torch.jit.is_tracing():  # we must not record into a trace of torch.jit
             with recorder.faults:
-                self._called(func, args, kwargs, result, before)
+                self._record_call(func, args, kwargs, result, before)
         recorder.add_time(MODE * (clock.now() - began))
         return result
 
     # ------------------------------------------------------------------------------------------------------- operations
     @unseen
-    def _failed(self, error: BaseException, name: str, values: Sequence[Any], site: Any) -> None:
+    def _record_failure(self, error: BaseException, name: str, values: Sequence[Any], site: Any) -> None:
         given = [(weakref.ref(one), shape_of(one), self.library.dtype_name(one)) for one in tensors_in(values)]
         self.recorder.failed_call = RecordedFailure(id(error), name, given, site)
 
     @unseen
-    def _called(self, func: Any, args: Any, kwargs: Any, result: Any, before: int) -> None:
+    def _record_call(self, func: Any, args: Any, kwargs: Any, result: Any, before: int) -> None:
         name = getattr(func, "__name__", "")
         if name in LEAVE and args and isinstance(args[0], torch.Tensor):
-            self._left(args[0], f"{name}()", site_of(user_frame(3)))
+            self._record_exit(args[0], f"{name}()", site_of(user_frame(3)))
             return
         if name.endswith(("_", "setitem__")) and (leaves := self._leaves_written(name, args)):
             self.recorder.events.add("write", site_of(user_frame(3)), leaves)
@@ -274,8 +275,8 @@ class TorchRecording(TorchFunctionMode, Recording):
             if name == "__set__" and args[0].requires_grad and getattr(func, "__self__", None) is torch.Tensor.data:
                 self.recorder.events.add("write", site_of(user_frame(3)), [args[0]])
             return
-        if name == "requires_grad_" and self._numpy and not self.losses(args[0]):  # from_numpy is not seen
-            self._born(args[0], site_of(user_frame(3)))
+        if name == "requires_grad_" and self._numpy and not self.losses(args[0]):  # from_numpy is not seen by modes
+            self._record_creation(args[0], site_of(user_frame(3)))
         if not results or name in QUIET:
             return
         if name == "__get__":
@@ -290,14 +291,14 @@ class TorchRecording(TorchFunctionMode, Recording):
         graded = [x for x in results if not is_leaf(x)]
         for x in results:
             if is_leaf(x) and (not x.requires_grad or name in BORN):
-                self._ungraded(name, x, used_values(name, args, kwargs, x), site, aside=bool(graded))
-        if not graded or self._notes[0] >= self.library.touches:  # so many notes live: no node more is touched
+                self._record_cuts(name, x, used_values(name, args, kwargs, x), site, aside=bool(graded))
+        if not graded or self._notes[0] >= self.library.touches:  # then no more nodes are touched
             return
         cell, methods = around(frame, site, self.recorder.call)
         if methods:
             self.recorder.calls_objects = True
         noted = [
-            self._given(at, x, site)
+            self._describe_argument(at, x, site)
             for at, x in enumerate(arguments[:GIVEN])
             if (isinstance(x, torch.Tensor) and not x.requires_grad) or (name in ARITHMETIC and isinstance(x, (int, float)))
         ]
@@ -310,12 +311,12 @@ class TorchRecording(TorchFunctionMode, Recording):
                 continue
             nodes.append(node)
             if node._sequence_nr() >= before or NOTE not in node.metadata:
-                node.metadata[NOTE] = _Counted(self._notes, site, cell, call, self._kept(x), noted, False, part_of, methods)
+                node.metadata[NOTE] = _Counted(self._notes, site, cell, call, self._keep(x), noted, False, part_of, methods)
         if sequence_number() - before > len(set(nodes)):
             self._inner(nodes, before, site, cell, call, part_of, methods)
 
     def _inner(self, nodes: list[Any], before: int, *noted: Any) -> None:
-        """Nodes that the call made on its way."""
+        """Record nodes that the call created internally."""
         site, cell, call, part_of, methods = noted
         waiting, seen = deque(nodes), set(nodes)
         while waiting and len(seen) < INNER:
@@ -329,17 +330,17 @@ class TorchRecording(TorchFunctionMode, Recording):
                     source.metadata[NOTE] = _Counted(self._notes, site, cell, call, None, (), True, part_of, methods)
                 waiting.append(source)
 
-    def _given(self, at: int, x: Any, site: Any) -> RecordedOperand:
+    def _describe_argument(self, at: int, x: Any, site: Any) -> RecordedOperand:
         if not isinstance(x, torch.Tensor):
             return RecordedOperand(at, RecordedArray((), type(x).__name__, (x,), None, None, 0), x, None, ())
         known = self._lost.get(id(x))
         losses = known[1] if known is not None and known[0]() is x else ()
-        if not losses and self._numpy and site is not None:  # from_numpy is not seen: it may have made this
+        if not losses and self._numpy and site is not None:  # from_numpy, which modes do not see, may have made this tensor
             severed = RecordedCut("born", site, "", shape_of(x) or (), None, [])
             losses = (Loss("constant", site, "", shape_of(x) or (), None, None, severed),)
-        return RecordedOperand(at, self._kept(x), None, weakref.ref(x), losses)
+        return RecordedOperand(at, self._keep(x), None, weakref.ref(x), losses)
 
-    def _kept(self, tensor: Any) -> RecordedArray | None:
+    def _keep(self, tensor: Any) -> RecordedArray | None:
         kind = form(tensor)
         if kind and (tensor.layout != torch.strided or not has_numbers(tensor)):
             return RecordedArray(shape_of(tensor) or (), tensor.dtype, None, None, None, 0, kind)
@@ -351,16 +352,16 @@ class TorchRecording(TorchFunctionMode, Recording):
         return RecordedArray(shape, tensor.dtype, None, weakref.ref(alias), None, self.library.version(alias), kind)
 
     # ------------------------------------------------------------------------------------------------------------- cuts
-    def _ungraded(self, name: str, result: Any, tensors: Sequence[Any], site: Any, *, aside: bool = False) -> None:
-        """A result without history, made of the values of some tensors: by itself, or as these have none; `aside` of results that
-        have one."""
+    def _record_cuts(self, name: str, result: Any, tensors: Sequence[Any], site: Any, *, aside: bool = False) -> None:
+        """Record a result without history that depends on the values of some tensors: a cut by the call itself, or earlier ones.
+        `aside` for results that have a history."""
         graded = [x for x in tensors if x.requires_grad]
         if graded:
             self._cut(result, graded, how_lost(name, result), site, aside=aside)
             return
         if not tensors:
             if self._away and name in BORN:
-                self._born(result, site)
+                self._record_creation(result, site)
             return
         losses: list[Any] = []
         for x in tensors:
@@ -371,36 +372,36 @@ class TorchRecording(TorchFunctionMode, Recording):
             self._remember(result, tuple(losses[:3]))
 
     def _cut(self, result: Any, sources: Sequence[Any], how: str, site: Any, *, aside: bool = False) -> None:
-        losses = tuple(self._severed(x, how, site) for x in sources[:3])
+        losses = tuple(self._make_loss(x, how, site) for x in sources[:3])
         for loss in losses:
             loss.severed.aside = aside
         self._remember(result, losses)
 
-    def _born(self, result: Any, site: Any) -> None:
-        """A tensor was made of numbers, after some had left tensors."""
-        severed = RecordedCut("born", site, "", shape_of(result) or (), self._kept(result), [])
+    def _record_creation(self, result: Any, site: Any) -> None:
+        """Record a tensor made from numbers, after numbers have left tensors."""
+        severed = RecordedCut("born", site, "", shape_of(result) or (), self._keep(result), [])
         self._remember(result, (Loss("constant", site, "", shape_of(result) or (), None, None, severed),))
 
-    def _severed(self, source: Any, how: str, site: Any) -> Loss:
+    def _make_loss(self, source: Any, how: str, site: Any) -> Loss:
         node = self.library.node(source)
         operation = "" if node is None else self.library.name_of(node)
         shape = shape_of(source) or ()
         cell = around(user_frame(3), site, None)[0]
-        severed = RecordedCut(how, site, operation, shape, self._kept(source), leaves_behind(node), cell)
+        severed = RecordedCut(how, site, operation, shape, self._keep(source), leaves_behind(node), cell)
         severed.old = node is not None and not hasattr(node, "variable") and node._sequence_nr() < self._swept
         self.recorder.cuts.append(severed)
         return Loss(how, site, f"the result of {operation}", shape, None, None, severed)
 
-    def _left(self, source: Any, how: str, site: Any) -> None:
-        """The numbers of a tensor went on as Python's or NumPy's."""
+    def _record_exit(self, source: Any, how: str, site: Any) -> None:
+        """Record that the numbers of a tensor were converted to Python or NumPy."""
         self._numpy |= how in ("numpy()", "__array__()")
         if source.requires_grad:
-            self._severed(source, how, site)
+            self._make_loss(source, how, site)
             self._away = True
         elif lost := self.losses(source):
             first = lost[0]
             self.recorder.cuts.append(
-                RecordedCut(how, site, first.operation, shape_of(source) or (), self._kept(source), first.leaves)
+                RecordedCut(how, site, first.operation, shape_of(source) or (), self._keep(source), first.leaves)
             )
             self._away = True
 
@@ -411,7 +412,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         )
 
     def _leaves_written(self, name: str, args: Any) -> list[Any]:
-        """The leaves that an operation in place wrote to, by themselves or through `.data` or `detach()`."""
+        """Return the leaves that an in-place operation wrote to, directly or through `.data` or `detach()`."""
         in_place = name.startswith(("__i", "__seti")) or (name.endswith("_") and name[:2] != "__" and name not in QUIET)
         if self._stepping or not in_place or not args:
             return []
@@ -433,16 +434,16 @@ class TorchRecording(TorchFunctionMode, Recording):
 
     # ----------------------------------------------------------------------------------------------------------- sweeps
     def _backward(self, func: Any, args: Any, kwargs: Any, own: bool) -> Any:
-        """`tensor.backward(…)`, their own, or `autograd.backward(tensors, …)`, watched."""
+        """Run `tensor.backward(…)` (`own`) or `autograd.backward(tensors, …)` and watch its sweep."""
         self._stepping = False  # also after a step that failed
         asked = None
         with self.recorder.faults:
-            asked = self._asked(args, kwargs, own)
+            asked = self._sweep_arguments(args, kwargs, own)
         if asked is None:
             return func(*args, **kwargs)
         roots, outputs, site, frames, retains = asked
         with self.recorder.sweeping(self.library, roots, outputs, site, frames, retains=retains):
-            del asked, roots, outputs, frames  # the sweep has what it needs of them
+            del asked, roots, outputs, frames  # the sweep does not need these any more
             outer = self._sweeping
             try:
                 self._sweeping = True
@@ -452,14 +453,14 @@ class TorchRecording(TorchFunctionMode, Recording):
                 self._swept = sequence_number()
 
     @unseen
-    def _asked(self, args: Any, kwargs: Any, own: bool) -> Any:
-        """What a call of `backward` is to be seen with: the roots, the outputs, the site, the running functions, and
-        whether the graph is kept. None of a call that there is nothing to see of."""
+    def _sweep_arguments(self, args: Any, kwargs: Any, own: bool) -> Any:
+        """Return the roots, the outputs, the site, the running functions, and whether the graph is retained, for a call of
+        `backward`; None if there is nothing to record."""
         library, recorder = self.library, self.recorder
         arguments = dict(zip(("tensors", SEEDS[own], "retain_graph", "create_graph", OTHERS[own]), args, strict=False)) | kwargs
-        outputs, weights = _listed(arguments.get("tensors")), _listed(arguments.get(SEEDS[own]))
+        outputs, weights = _as_list(arguments.get("tensors")), _as_list(arguments.get(SEEDS[own]))
         weights += [None] * (len(outputs) - len(weights))
-        if not outputs or not all(isinstance(output, torch.Tensor) for output in outputs):  # of GradientEdges, or a wrong call
+        if not outputs or not all(isinstance(output, torch.Tensor) for output in outputs):  # GradientEdges, or a wrong call
             return None
         lost = next((output for output in outputs if not output.requires_grad), None)
         if lost is not None:
@@ -474,12 +475,12 @@ class TorchRecording(TorchFunctionMode, Recording):
         return list(zip(nodes, seeds, strict=True)), outputs, site, frames, retains
 
     # --------------------------------------------------------------------------------------------- modules, optimizers
-    def entered(self, module: Any, args: Any) -> None:
-        """A module is about to be called."""
+    def on_module_enter(self, module: Any, args: Any) -> None:
+        """Global hook before the call of a module."""
         if threading.get_ident() == self.thread:
             began = clock.now()
             with self.recorder.faults:
-                if self._stepping:  # a step that failed has told nobody that it is over
+                if self._stepping:  # the end of a failed step is not reported
                     self._stepping = False
                     self._enter_mode()
                 self._rest()
@@ -487,22 +488,22 @@ class TorchRecording(TorchFunctionMode, Recording):
                     self.recorder.on_module_enter(module, site_of(user_frame()), torch.is_grad_enabled())
             self.recorder.add_time(clock.now() - began)
 
-    def exited(self, module: Any, args: Any, result: Any) -> None:
-        """The call is over, however it ended."""
+    def on_module_exit(self, module: Any, args: Any, result: Any) -> None:
+        """Global hook after the call of a module, however it ended."""
         if threading.get_ident() == self.thread:
             with self.recorder.faults:
                 self.recorder.on_module_exit()
 
-    def steps(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        """An optimizer is about to make a step: what it writes is no write of the user's."""
+    def before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """Global hook before an optimizer's step, whose writes are not the user's."""
         if threading.get_ident() == self.thread:
             with self.recorder.faults:
                 self._stepping = True
                 if len(args) < 2 and not kwargs:  # a closure would be the user's own program
                     self._leave_mode()
 
-    def stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        """An optimizer has made a step."""
+    def after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """Global hook after an optimizer's step."""
         if threading.get_ident() == self.thread:
             with self.recorder.faults:
                 self._stepping = False
@@ -513,7 +514,7 @@ class TorchRecording(TorchFunctionMode, Recording):
 
 
 class _Counted(Note):
-    """A note that counts itself while it lives."""
+    """A note that counts live notes."""
 
     __slots__ = ("_living",)
 
@@ -526,17 +527,17 @@ class _Counted(Note):
         self._living[0] -= 1
 
 
-SEEDS = ("grad_tensors", "gradient")  # the names of arguments: of autograd.backward, of Tensor.backward
+SEEDS = ("grad_tensors", "gradient")  # names of arguments of autograd.backward and Tensor.backward
 OTHERS = ("grad_variables", "inputs")
 
 
-def _listed(value: Any) -> list[Any]:
-    """What was given alone or in a sequence."""
+def _as_list(value: Any) -> list[Any]:
+    """Return a list of a value that was given alone or in a sequence."""
     return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _set_modes(modes: Sequence[Any]) -> None:
-    """Make the stack of this thread's function modes anew."""
+    """Replace the stack of this thread's function modes."""
     for _ in range(len(_get_current_function_mode_stack())):  # type: ignore[no-untyped-call]
         _pop_mode()  # type: ignore[no-untyped-call]
     for mode in modes:

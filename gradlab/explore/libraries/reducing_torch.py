@@ -1,4 +1,4 @@
-"""What is remembered of PyTorch's tensors, reduced on the device where they lie. Loaded once the user has imported torch."""
+"""Summaries of PyTorch's tensors, reduced on their devices. Imported once the user has imported torch."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from gradlab.explore.libraries.unseen_torch import unseen
 from gradlab.explore.statistics import BINS, Statistics
 from gradlab.explore.trace.journal import spaced_sample
 from gradlab.explore.trace.slopes import MASKED, MASKED_HALF, SHARP, slopes_reader
-from gradlab.explore.trace.values import FEW, Pending, Value, ratio, summarize
+from gradlab.explore.trace.values import FEW, Pending, Value, ratio
 from gradlab.explore.trace.values import share as share_of_arrays
+from gradlab.explore.trace.values import summarize as summarize_array
 
-FIRST = 1024  # elements that are looked at first, where any other than 0 will do
+FIRST = 1024  # elements that are checked first for a nonzero one
 HALVES = (torch.float16, torch.bfloat16)
 AS_NUMPYS = frozenset((torch.float32, torch.float64, torch.int64, torch.int32, torch.bool))
 
 
 def numbers(tensor: Any) -> np.ndarray:
-    """A tensor on the host as an array on its memory, perhaps a read-only one.
+    """Return a tensor on the host as an array that shares its memory and may be read-only.
 
-    Not by `numpy()`: from then on nobody may resize the tensor's storage, as FSDP does between a layer's uses.
+    This does not use `numpy()`, which makes the tensor's storage non-resizable; FSDP resizes it between a layer's uses.
 
     Raises
     ------
     ValueError
-        If there is no memory behind the tensor.
+        If the tensor has no memory.
     """
     if not has_numbers(tensor):
         raise ValueError(f"there are no numbers to read in this tensor of shape {tuple(tensor.shape)}: {form(tensor)}")
@@ -43,7 +44,7 @@ def _memory(tensor: Any) -> np.ndarray:
 
 @unseen
 def array(tensor: Any) -> np.ndarray:
-    """A tensor as an array on the host: of a sparse one all elements, of bfloat16 and the like float32.
+    """Return a tensor as an array on the host: sparse ones dense, bfloat16 and similar dtypes as float32.
 
     Raises
     ------
@@ -58,14 +59,14 @@ def array(tensor: Any) -> np.ndarray:
 
 
 @unseen
-def copied(cotangent: Any) -> Any:
-    """A cotangent that outlives the node at which it was seen: the engine adds up in place only what nobody else holds."""
+def copy(cotangent: Any) -> Any:
+    """Return a cotangent that outlives its node: the engine adds in place only to tensors without other references."""
     return cotangent.detach()
 
 
 @unseen
 def sample(tensor: Any) -> np.ndarray | None:
-    """A copy of some elements of a tensor (`journal.spaced_sample`), float64 on the host; None without dense real numbers."""
+    """Return copies of some elements (`journal.spaced_sample`) as float64 on the host; None if they are not dense real."""
     if tensor is None or not has_numbers(tensor) or tensor.layout != torch.strided or not tensor.is_floating_point():
         return None
     return np.array(_memory(spaced_sample(tensor.detach().reshape(-1)).double().cpu()))
@@ -73,7 +74,7 @@ def sample(tensor: Any) -> np.ndarray | None:
 
 @unseen
 def is_zero(tensor: Any) -> bool:
-    """Whether every element is zero, as far as a tensor has numbers."""
+    """Return whether every element is zero; False for tensors without numbers."""
     if not has_numbers(tensor):
         return False
     flat = readable(stored(tensor.detach())).reshape(-1)
@@ -81,10 +82,10 @@ def is_zero(tensor: Any) -> bool:
 
 
 @unseen
-def reduced(tensor: Any, *, histogram: bool = False) -> Value | Pending | None:
-    """What is remembered of a tensor: what lies on a device is to be read later. None of one without numbers."""
+def summarize(tensor: Any, *, histogram: bool = False) -> Value | Pending | None:
+    """Return a summary of a tensor, `Pending` if it is on a device; None if it has no numbers."""
     if _on_host(tensor):
-        return summarize(_memory(tensor.detach()), histogram=histogram)
+        return summarize_array(_memory(tensor.detach()), histogram=histogram)
     if not has_numbers(tensor):
         return None
     with torch.no_grad():
@@ -99,7 +100,7 @@ def reduced(tensor: Any, *, histogram: bool = False) -> Value | Pending | None:
 
 
 def _on_host(tensor: Any) -> bool:
-    """Whether NumPy reads a tensor as it is."""
+    """Return whether NumPy can read a tensor directly."""
     plain = tensor.is_cpu and tensor.dtype in AS_NUMPYS and tensor.layout is torch.strided and not tensor.is_nested
     return bool(plain and has_numbers(tensor) and not tensor.is_neg())
 
@@ -114,9 +115,9 @@ def _few(tensor: Any, shape: tuple[int, ...], dtype: str) -> Value | Pending:
 
 
 def _many(tensor: Any, shape: tuple[int, ...], dtype: str, histogram: bool, absent: int = 0) -> Value | Pending:
-    """Of the elements of a dense tensor, and `absent` zeros besides."""
+    """Summarize the elements of a dense tensor, and `absent` additional zeros."""
     if tensor.device.type == "cpu" and not absent:
-        return summarize(numbers(tensor.float() if tensor.dtype in HALVES else tensor), dtype, histogram=histogram)
+        return summarize_array(numbers(tensor.float() if tensor.dtype in HALVES else tensor), dtype, histogram=histogram)
     flat = tensor.reshape(-1)
     flat = flat.float() if flat.dtype in HALVES else flat if flat.is_floating_point() else flat.double()
     finite = torch.isfinite(flat)
@@ -154,7 +155,7 @@ def _many(tensor: Any, shape: tuple[int, ...], dtype: str, histogram: bool, abse
 
 
 def _histogram(flat: Any, finite: Any, low: Any, high: Any) -> Any:
-    """How many finite elements fall into each of `BINS` equal parts of [low, high]; where low is high, all in the middle."""
+    """Count the finite elements in each of `BINS` equal parts of [low, high]; if low equals high, all are in the middle."""
     width = high / BINS - low / BINS
     index = ((flat / width - low / width).clamp(0, BINS - 1)).nan_to_num(0).long()
     index = torch.where(width > 0, index, torch.full_like(index, BINS // 2))
@@ -162,7 +163,7 @@ def _histogram(flat: Any, finite: Any, low: Any, high: Any) -> Any:
 
 
 def _sparse(tensor: Any, shape: tuple[int, ...], dtype: str, histogram: bool) -> Value | Pending | None:
-    """Of the stored elements of a sparse tensor, and the zeros beside them."""
+    """Summarize the stored elements of a sparse tensor, and its zeros."""
     if tensor.numel() <= FEW:
         return _few(tensor.to_dense(), shape, dtype)
     values = stored(tensor)
@@ -173,7 +174,7 @@ def _sparse(tensor: Any, shape: tuple[int, ...], dtype: str, histogram: bool) ->
 
 
 def stored(tensor: Any) -> Any:
-    """The elements that a tensor stores, of a sparse one without the zeros beside them."""
+    """Return the stored elements of a tensor; for sparse ones without the zeros."""
     if tensor.layout == torch.sparse_coo:
         return tensor.coalesce().values()
     if tensor.layout in COMPRESSED:
@@ -183,7 +184,7 @@ def stored(tensor: Any) -> Any:
 
 @unseen
 def share(part: Any, whole: Any) -> Any:
-    """⟨part, whole⟩ / ‖whole‖², to be read later of what lies on a device; None where `whole` is 0 or not finite."""
+    """Return ⟨part, whole⟩ / ‖whole‖², `Pending` on a device; None if `whole` is 0 or not finite."""
     if _on_host(whole) and _on_host(part):
         return share_of_arrays(_memory(part.detach()), _memory(whole.detach()))
     if not (has_numbers(whole) and has_numbers(part)) or part.layout != torch.strided or whole.layout != torch.strided:
@@ -202,7 +203,7 @@ def share(part: Any, whole: Any) -> Any:
 
 @unseen
 def slopes(g: Any, handed: Any, flat: tuple[float, float], axis: int) -> Any:
-    """`trace.slopes.slopes` of tensors, to be read later of what lies on a device."""
+    """Return `trace.slopes.slopes` of tensors, `Pending` on a device."""
     if not (has_numbers(g) and has_numbers(handed)) or g.layout != torch.strided or handed.layout != torch.strided:
         return None
     with torch.no_grad():
@@ -212,12 +213,12 @@ def slopes(g: Any, handed: Any, flat: tuple[float, float], axis: int) -> Any:
         others = [k for k in range(g.dim()) if k != axis]
         reached, open_ = (arrived.any(others), passed.any(others)) if others else (arrived, passed)
         counted = [arrived.sum(), low.sum(), reached.sum(), (reached & ~open_).sum(), nearly.sum()]
-    return _counted(counted, slopes_reader(g.numel() // max(g.shape[axis], 1)))
+    return _read_counts(counted, slopes_reader(g.numel() // max(g.shape[axis], 1)))
 
 
 @unseen
 def sharp(rows: Any, inputs: Any, axis: int) -> Any:
-    """`trace.slopes.sharp` of tensors."""
+    """Return `trace.slopes.sharp` of tensors."""
     if not has_numbers(rows):
         return None
     with torch.no_grad():
@@ -227,16 +228,16 @@ def sharp(rows: Any, inputs: Any, axis: int) -> Any:
         else:
             several = (inputs > (MASKED if inputs.element_size() >= 4 else MASKED_HALF)).sum(axis) > 1
         counted = [several.sum(), (several & counts).sum()]
-    return _counted(counted, slopes_reader())
+    return _read_counts(counted, slopes_reader())
 
 
-def _counted(counted: list[Any], finish: Any) -> Any:
+def _read_counts(counted: list[Any], finish: Any) -> Any:
     return Pending(counted, finish) if counted[0].device.type != "cpu" else finish([x.numpy() for x in counted])
 
 
 @unseen
 def read(arrays: list[Any]) -> list[np.ndarray]:
-    """The numbers of tensors on devices: one transfer for each device."""
+    """Read the numbers of tensors on devices, with one transfer for each device."""
     values: list[Any] = [None] * len(arrays)
     by_device: dict[Any, list[int]] = {}
     for i, array in enumerate(arrays):

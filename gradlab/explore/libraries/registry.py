@@ -1,7 +1,7 @@
-"""Which tensor library a value belongs to.
+"""Registry of tensor libraries.
 
-A library is registered by the name of its module, with a function that makes its adapter. The function is called once the user
-has imported that module, and never before: an explorer loads nothing that the user does not use.
+A library is registered by the name of its module, with a function that creates its adapter. The function is called once the user
+has imported that module, and never before: explorers import nothing that the user does not use.
 """
 
 from __future__ import annotations
@@ -18,42 +18,41 @@ _ADAPTERS: dict[str, Library] = {}
 
 
 def register(module: str, adapter: Callable[[], Library]) -> None:
-    """Let the explorers read the tensors of another library.
+    """Add a library whose tensors the explorers can read.
 
     Parameters
     ----------
     module : str
-        The name of the library's module: the adapter is made when it has been imported.
+        The name of the library's module. The adapter is created once the module has been imported.
     adapter : callable
-        Makes the `Library`, and may import what it needs for it. Called once.
+        Creates the `Library`, and may import what it needs for it. Called once.
 
     Raises
     ------
     TypeError
-        `adapter` cannot be called: it is to be the class, not an instance.
+        If `adapter` cannot be called. Pass the class, not an instance.
     """
     if not callable(adapter):
         raise TypeError(
-            f"register({module!r}, …): the adapter is {type(adapter).__name__}, and should be a function or a class "
-            "that makes a Library."
+            f"register({module!r}, …): expected a function or a class that makes a Library, got {type(adapter).__name__}."
         )
     _MAKERS[module] = adapter
     _ADAPTERS.pop(module, None)
 
 
-def awaited() -> frozenset[str]:
-    """The modules of libraries that have not been imported yet."""
+def libraries_not_imported() -> frozenset[str]:
+    """Return the modules of libraries that have not been imported yet."""
     return frozenset(module for module in _MAKERS if not _is_there(module))
 
 
 def _is_there(module: str) -> bool:
-    """Whether a library has been imported. (Under `as_torch` it is gradlab that has torch's name.)"""
+    """Return whether a library has been imported. (Under `as_torch`, gradlab has torch's name.)"""
     loaded = sys.modules.get(module)
     return loaded is not None and getattr(loaded, "__name__", module) == module
 
 
 def library_of(value: Any) -> Library | None:
-    """The library whose tensor `value` is, or None."""
+    """Return the library of a tensor; None if `value` is not a tensor."""
     if GRADLAB.is_tensor(value):
         return GRADLAB
     for module, make in _MAKERS.items():
@@ -67,7 +66,7 @@ def library_of(value: Any) -> Library | None:
 
 
 def adapters() -> list[Library]:
-    """The libraries that the user has imported, gradlab's own first."""
+    """Return the libraries that the user has imported, gradlab's own first."""
     libraries: list[Library] = [GRADLAB]
     for module, make in _MAKERS.items():
         if _is_there(module):

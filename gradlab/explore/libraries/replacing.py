@@ -1,4 +1,4 @@
-"""Functions of other libraries that are replaced for a while, by several of ours at once and in any order."""
+"""Temporary replacement of other libraries' functions, by several of our wrappers at once and in any order."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from gradlab.explore.libraries.unseen_frames import without_ours
 
-Make = Callable[[Any], Any]  # given the function, returns what is called instead
+Make = Callable[[Any], Any]  # maps a function to its wrapper
 
 
 class _Function:
-    """An attribute of a module or a class, and what stands before it."""
+    """An attribute of a module or a class, and the wrappers around it."""
 
     def __init__(self, owner: Any, name: str) -> None:
         self.owner, self.name, self.original = owner, name, getattr(owner, name)
@@ -43,7 +43,7 @@ _turn = threading.RLock()
 
 
 def replace(owner: Any, name: str, make: Make) -> None:
-    """Have a call of `owner.name` go through what `make` makes of it. Does nothing if it does already."""
+    """Make calls of `owner.name` go through the wrapper that `make` returns. Does nothing if they already do."""
     with _turn:
         function = _functions.get((id(owner), name))
         if function is None or not (function.makers or getattr(owner, name) is function.call):
@@ -54,7 +54,7 @@ def replace(owner: Any, name: str, make: Make) -> None:
 
 
 def give_back(owner: Any, name: str, make: Make) -> None:
-    """Undo `replace`. What others have put before the function meanwhile stays."""
+    """Undo `replace`. Wrappers that others have added meanwhile stay."""
     with _turn:
         function = _functions.get((id(owner), name))
         if function is None or make not in function.makers:

@@ -1,8 +1,8 @@
-"""Calls between the user's program and PyTorch that leave no frame of ours where warnings and tracebacks look.
+"""Unseen calls between the user's program and PyTorch that leave no frame of ours where warnings and tracebacks look.
 
-PyTorch's C++ shows a warning at the innermost frame of Python, its Python code some frames further out, and both once for each
-line. Below a function mode these are frames of ours. So a function is called from a frame that bears the file, the line and the
-globals of its caller. An error that comes back loses our frames before it goes on.
+PyTorch's C++ shows a warning at the innermost Python frame, its Python code some frames further out, and both once for each line.
+Below a function mode these are frames of ours. So a function is called from a frame with the file, line and globals of its
+caller. If it raises, our frames are removed from the traceback.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ def _stand_in(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 _CODE = _stand_in.__code__
-_MARK = _CODE.co_consts  # the very tuple, which copies of the code share
+_MARK = _CODE.co_consts  # the tuple itself, which copies of the code share
 
 
 class Places:
-    """The functions that call others from a place in the program, one for each place."""
+    """Functions that call others from a place in the program, one for each place."""
 
     def __init__(self) -> None:
         self._calls: dict[tuple[int, int], tuple[CodeType, Any]] = {}
 
     def call_from(self, frame: Any) -> Any:
-        """A function of (func, args, kwargs) that calls `func` as if the code of a frame did, where this frame is now."""
+        """Return a function of (func, args, kwargs) that calls `func` as if from a frame's code and current line."""
         code, at = frame.f_code, frame.f_lasti
         known = self._calls.get((id(code), at))
         if known is not None and known[0] is code and known[1].__globals__ is frame.f_globals:
@@ -40,17 +40,17 @@ class Places:
         return call
 
     def clear(self) -> None:
-        """Let go of the program."""
+        """Release the program's objects."""
         self._calls.clear()
 
 
 def is_stand_in(code: CodeType) -> bool:
-    """Whether a frame's code is one of `Places`."""
+    """Return whether a frame's code is one of `Places`."""
     return code.co_consts is _MARK
 
 
 def without_ours(error: BaseException) -> None:
-    """Take our frames away from the outer end of an error's traceback. To be called where it is caught, before a bare `raise`,
+    """Remove our frames from the outer end of an error's traceback. Call this where the error is caught, before a bare `raise`,
     which adds none."""
     traceback = error.__traceback__
     while traceback is not None and (is_gradlab_file((code := traceback.tb_frame.f_code).co_filename) or is_stand_in(code)):

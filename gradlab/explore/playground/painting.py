@@ -59,7 +59,7 @@ class Painter:
 
     def _ground(self) -> str:
         left, top, w, h = self._axes.frame
-        ruled = self._axes.ruled(ticks(*self._axes.x, max(2, int(w // 78))), self._y_ticks, self._width)
+        ruled = self._axes.grid_svg(ticks(*self._axes.x, max(2, int(w // 78))), self._y_ticks, self._width)
         names = ((self._picture["x"]["label"], left + w, top + h + 29, "end"), (self._picture["y"]["label"], 2, 11, "start"))
         texts = "".join(self._text(text, x, y, anchor, DIM, ' font-weight="600"') for text, x, y, anchor in names)
         return f'<g class="gl-ground" font-size="{SIZE}">{ruled}{texts}{self._draw(self._picture["ground"])}</g>'

@@ -13,7 +13,7 @@ from gradlab.explore.drawing import PICTURES, Drawing, Pictured
 from gradlab.explore.markup import NO_MATH, Span, escape_html, style, to_html, to_text
 from gradlab.explore.playground.painting import Painter, plot
 from gradlab.explore.playground.view_model import PlaygroundViewModel
-from gradlab.explore.views import opened
+from gradlab.explore.views import open_view
 
 WIDTH = 500  # maximal width of a static picture in pixels
 FRAMES = 161, 441  # of a saved page with one and with two inputs
@@ -178,12 +178,12 @@ class Playground(Pictured):
 
     def _ipython_display_(self) -> None:
         """Display the live view if the notebook has widgets, else the static view."""
-        opened("shown playground", self)
+        open_view("shown playground", self)
 
     def widget(self) -> Any:
         """Return the live view. Each call returns the same one."""
         if self._widget is None:
-            self._widget = opened("playground", self)
+            self._widget = open_view("playground", self)
         return self._widget
 
     @property
@@ -212,7 +212,7 @@ class Playground(Pictured):
         path = Path(path)
         if path.suffix == ".html":
             few = len(self._lab.inputs) <= 2
-            path.write_text(opened("playground page", self, live=few), encoding="utf-8")
+            path.write_text(open_view("playground page", self, live=few), encoding="utf-8")
         elif path.suffix in PICTURES:
             self.drawing().save(path)
         else:

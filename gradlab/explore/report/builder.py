@@ -23,9 +23,9 @@ from gradlab.explore.equivalent_code import EquivalentCode, is_code
 from gradlab.explore.graph import Graph
 from gradlab.explore.graph.graphs import MOST_NODES
 from gradlab.explore.libraries import Library, library_of
-from gradlab.explore.markup import Sentence, Span, code, count, dimmed, listed, number, say, scalar, shape_text, term, to_text
+from gradlab.explore.markup import Sentence, Span, code, count, dim, join_items, number, say, scalar, shape_text, term, to_text
 from gradlab.explore.names import caller_names
-from gradlab.explore.pooled_matrix import PooledMatrix, reduced
+from gradlab.explore.pooled_matrix import PooledMatrix, pool_matrix
 from gradlab.explore.report.parts import shortened_text
 from gradlab.explore.report.report import Bounds, Report, caption
 from gradlab.explore.report.rows import rows_of
@@ -255,7 +255,7 @@ def make_report(
     jacobian_only = jacobian is not None and weights is None and subject.size != 1
     rows = rows_of(trace.leaves, sources, notes or {}, jacobian_only=jacobian_only, expected=trace.held_by_steps or None)
     matrices = _matrices(sources)
-    held = [(label, reduced(_own_array(subject.library, gradient), pictures.CELLS)) for label, gradient in matrices]
+    held = [(label, pool_matrix(_own_array(subject.library, gradient), pictures.CELLS)) for label, gradient in matrices]
     known = subject.value or (subject.library.values([subject.out])[0] if subject.out is not None else None)
     return report_of(
         trace,
@@ -345,14 +345,14 @@ def report_of(
     first = say(_strong(subject), *_equals(shape, value), weighted, ", with respect to ", by)
     return Report(
         head=tuple(
-            filter(None, (first, dimmed(say(effect, () if backward_calls else _which_sweep(trace), _changes_since(trace, rows)))))
+            filter(None, (first, dim(say(effect, () if backward_calls else _which_sweep(trace), _changes_since(trace, rows)))))
         ),
         bare=(say(subject if subject.text.isidentifier() else "The result", ", with respect to ", _listed_bare(wrt)),),
         rows=tuple(rows),
         picture=drawing,
         jacobian_picture=jacobian.drawing() if jacobian is not None else None,
         by_hand=by_hand,
-        maps=tuple(pictures.kept(*matrix) for matrix in drawn),
+        maps=tuple(pictures.map_of(*matrix) for matrix in drawn),
         previous=dict(previous or {}),
         backward_calls=backward_calls,
         bounds=bounds,
@@ -422,20 +422,20 @@ def _with_respect_to(rows: Sequence[TensorRow], wrt: Sequence[str], trace: Trace
         return say("nothing.") if rows else say("nothing: every ", term("leaf", "leaf"), " of its graph is gone.")
     trees, rest = forest(rows, trace.layers)
     if not trees:
-        return say(listed([code(name) for name in wrt]), ".")
+        return say(join_items([code(name) for name in wrt]), ".")
     others = {row.name: row for row in rest}
     items = [say("the parameters of ", code(tree.name)) for tree in trees] + [code(name) for name in wrt if name in others]
     below = [*(row for tree in trees for row in tree.rows), *(others[name] for name in wrt if name in others)]
     reached = sum(row.gradient is not None for row in below)
     if not reached:
-        return say(listed(items), ".")
+        return say(join_items(items), ".")
     norm = math.hypot(*(row.gradient.norm for row in below if row.gradient is not None))
     tensors = f"{reached} of {len(below)}" if reached < len(below) else f"all {len(below)}"
-    return say(listed(items), f": {tensors} tensors got a gradient, ‖gradient‖ {number(norm)}.")
+    return say(join_items(items), f": {tensors} tensors got a gradient, ‖gradient‖ {number(norm)}.")
 
 
 def _listed_bare(wrt: Sequence[str]) -> Sentence:
-    return say(listed([code(name) for name in wrt]) if wrt else "nothing", ".")
+    return say(join_items([code(name) for name in wrt]) if wrt else "nothing", ".")
 
 
 def _which_sweep(trace: Trace) -> Sentence:
@@ -473,7 +473,7 @@ def _changes_since(trace: Trace, rows: Sequence[TensorRow]) -> Sentence:
             parts.append("; " if at < len(changes) - 1 else ", and ")
         change = {"step": "the optimizer's step", "write": "an in-place operation"}[kind]
         parts += [code(source) if source else change, f" ({where})" if where else "", " has changed "]
-        parts.append(listed([code(name) for name in names]) if len(names) <= 4 else f"{len(names)} tensors")
+        parts.append(join_items([code(name) for name in names]) if len(names) <= 4 else f"{len(names)} tensors")
     return say(*parts, ".")
 
 

@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.graph.folding import fold
-from gradlab.explore.graph.listing import bounded
+from gradlab.explore.graph.listing import first_lines
 from gradlab.explore.graph.painting import EdgeMark, paint
 from gradlab.explore.markup import count, number
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace, inputs_of, renumber
@@ -187,5 +187,5 @@ def drawing_of(before: Trace, after: Trace, text: str) -> Drawing | None:
     said = {"new": "heavy: new", "gone": "faded, dashed: gone"}
     shown = {*looks.values(), *("gone" for mark in marks.values() if mark.against)}
     legend = " · ".join(text_ for kind, text_ in said.items() if kind in shown)
-    alt = bounded(f"{note}\n{text}", 2_000)
+    alt = first_lines(f"{note}\n{text}", 2_000)
     return paint(seen, links, note=note, text=text, alt=alt, marks=marks, beside=beside, looks=looks, legend=legend)

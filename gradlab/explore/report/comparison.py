@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from gradlab.explore.drawing import Drawing
-from gradlab.explore.markup import Sentence, Span, code, count, listed, marked, number, say, shape_text, to_text
+from gradlab.explore.markup import Sentence, Span, code, count, join_items, number, parse_backticks, say, shape_text, to_text
 from gradlab.explore.report.changed import drawing_of
 from gradlab.explore.report.table import Column, Table, TensorRow, card
 from gradlab.explore.trace.data import Trace
@@ -119,9 +119,9 @@ class ReportComparison:
             sentences.append(say(*parts))
         for names, text in ((self.gone, "Only in the first: "), (self.new, "Only in the second: ")):
             if names:
-                sentences.append(say(text, listed([code(name) for name in names]), "."))
+                sentences.append(say(text, join_items([code(name) for name in names]), "."))
         for findings, text in ((self.findings_gone, "Gone: "), (self.findings_new, "New: ")):
-            sentences += [say(Span(text, "strong"), marked(str(finding.message))) for finding in findings]
+            sentences += [say(Span(text, "strong"), parse_backticks(str(finding.message))) for finding in findings]
         return tuple(sentences)
 
     def table(self, limit: int | None = MAX_ROWS) -> Table:

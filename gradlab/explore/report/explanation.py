@@ -16,7 +16,7 @@ from gradlab.explore.drawing import Drawing
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.listing import listing
 from gradlab.explore.graph.painting import EdgeMark, paint
-from gradlab.explore.markup import Sentence, Span, code, marked, number, say, to_text
+from gradlab.explore.markup import Sentence, Span, code, number, parse_backticks, say, to_text
 from gradlab.explore.report.table import Column, Table, card
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, Trace, renumber
 
@@ -104,7 +104,7 @@ class Explanation:
     def head(self) -> tuple[Sentence, ...]:
         """The sentence and the advice."""
         first = say(*self.answer)
-        return tuple(filter(None, (first, marked(self.fix) if self.fix else ())))
+        return tuple(filter(None, (first, parse_backticks(self.fix) if self.fix else ())))
 
     def table(self) -> Table:
         """Return the sentence and the lines concerned as a table."""
@@ -147,7 +147,7 @@ class Explanation:
         sentence = self.answer if values else self.bare
         parts = [f"**Why does {inline_code(self.name)} have this gradient?**", _markdown(sentence)]
         if values and self.fix:
-            parts.append(_markdown(marked(self.fix)))
+            parts.append(_markdown(parse_backticks(self.fix)))
         if self.lines:
             shown = [
                 f"- {where(line)}" + (f": {inline_code(line.statement or line.source)}" if values else "") for line in self.lines

@@ -11,10 +11,10 @@ from gradlab.explore.doctor.registry import KINDS
 from gradlab.explore.markup import (
     Sentence,
     Span,
-    dimmed,
+    dim,
     escape_html,
     escape_latex,
-    marked,
+    parse_backticks,
     say,
     style,
     to_html,
@@ -38,14 +38,14 @@ def _shown_rows(findings: Sequence[Any], remarks: Sequence[Any]) -> list[Row]:
     more = hidden(findings, remarks)
     if more:
         where = [name for noun, name in (("problem", "report.findings"), ("note", "report.remarks")) if noun in more]
-        shown.append((dimmed(say(more, ": ", Span(" and ".join(where), "code"))), "", ()))
+        shown.append((dim(say(more, ": ", Span(" and ".join(where), "code"))), "", ()))
     return shown
 
 
 def _first(word: str, mark: str, finding: Any) -> Sentence:
     line = getattr(finding, "line", None)
     message = str(finding.message)
-    said = marked(message)
+    said = parse_backticks(message)
     where = say(Span(f"  line {line}", "dim")) if line is not None and f"line {line}" not in message else ()
     model = getattr(finding, "model", "")
     whose = say(Span(model, "strong"), ": ") if model else ()
@@ -55,7 +55,7 @@ def _first(word: str, mark: str, finding: Any) -> Sentence:
 def _second(finding: Any) -> Sentence:
     """Return the fix. The evidence is part of the first sentence."""
     fix = getattr(finding, "fix", None)
-    return dimmed(marked(str(fix))) if fix else ()
+    return dim(parse_backticks(str(fix))) if fix else ()
 
 
 def html(findings: Sequence[Any], remarks: Sequence[Any], *, every: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gradlab.explore.doctor.context.loss_table import Influence, Loss, LossTable
-from gradlab.explore.markup import Sentence, Span, code, count, listed, say, to_html, to_latex, to_text
+from gradlab.explore.markup import Sentence, Span, code, count, join_items, say, to_html, to_latex, to_text
 from gradlab.explore.report.table import RULE, TABULAR
 
 MOST_LOSSES, MOST_OPTIMIZERS = 12, 6
@@ -70,7 +70,7 @@ def _sentences(table: LossTable) -> list[Sentence]:
 
 
 def _several(parts: Sequence[Sentence]) -> Sentence:
-    return listed(list(parts), MOST_OPTIMIZERS)
+    return join_items(list(parts), MOST_OPTIMIZERS)
 
 
 def text(table: LossTable) -> str:

@@ -8,8 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradlab.explore.drawing import GRADIENT, Drawing, clean
-from gradlab.explore.graph.listing import bounded
-from gradlab.explore.markup import MONO, NO_MATH, Sentence, breakable, escape_html, marked, say, to_html, to_latex, to_text
+from gradlab.explore.graph.listing import first_lines
+from gradlab.explore.markup import (
+    MONO,
+    NO_MATH,
+    Sentence,
+    breakable,
+    escape_html,
+    parse_backticks,
+    say,
+    to_html,
+    to_latex,
+    to_text,
+)
 from gradlab.explore.report.table import CARD
 from gradlab.explore.theme import hex_of
 
@@ -72,7 +83,7 @@ def bitmap(room: int, *drawings: Drawing | None) -> dict[str, str]:
 
 def shortened_text(graph: str, characters: int) -> str:
     """Return the first lines of a graph as text, and how to print all of them."""
-    return graph if len(graph) <= characters else f"{bounded(graph, characters)}\n{WHOLE}"
+    return graph if len(graph) <= characters else f"{first_lines(graph, characters)}\n{WHOLE}"
 
 
 CODE = "Equivalent code"
@@ -119,7 +130,7 @@ class Remark:
 
     def followed_by(self, sentences: Sequence[object]) -> Remark:
         """Return the remark with further sentences, in which code is between backticks."""
-        return Remark(say(self.sentence, *(say(" ", marked(str(one))) for one in sentences)))
+        return Remark(say(self.sentence, *(say(" ", parse_backticks(str(one))) for one in sentences)))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         html = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradlab.explore.graph.contributions import flow_of, swept
+from gradlab.explore.graph.contributions import flow_of, measure_flow
 from gradlab.explore.graph.paths import Paths, leaf_called
 from gradlab.explore.trace.data import Trace
 
@@ -21,7 +21,7 @@ def paths_of(trace: Trace, leaf: str, output: Any) -> Paths:
     out = output() if output is not None else None
     if flow.why_not and out is not None and not trace.freed and len(trace.outputs) == 1:
         try:
-            again = swept(trace, at, [out])
+            again = measure_flow(trace, at, [out])
         except RuntimeError:  # a saved tensor was changed since
             return Paths(trace, at, flow)
         if flow.total is None or _same(abs(flow.total), abs(again.total or 0.0)):

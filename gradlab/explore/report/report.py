@@ -20,8 +20,8 @@ from gradlab.explore import report_picture as pictures
 from gradlab.explore.doctor.context.loss_table import LossTable, loss_table
 from gradlab.explore.drawing import DIM, PICTURES, SANS, Drawing, Pictured, above, escape, text_width
 from gradlab.explore.graph import Graph
-from gradlab.explore.labels import unnumbered
-from gradlab.explore.markup import NO_MATH, Sentence, code, count, listed, say, to_latex, to_text
+from gradlab.explore.labels import strip_numbers
+from gradlab.explore.markup import NO_MATH, Sentence, code, count, join_items, say, to_latex, to_text
 from gradlab.explore.report import cell_lines, findings_view, loss_table_view, models, tree_view
 from gradlab.explore.report.classes import with_few_styles
 from gradlab.explore.report.comparison import ReportComparison, compare
@@ -461,12 +461,12 @@ class Report(Pictured):
         trees, rows = self._forest
         names = [say("the parameters of ", code(tree.name)) for tree in trees] + [say(code(row.name)) for row in rows]
         parts: list[Any] = ["This page contains "]
-        parts += ["values and gradients of ", listed(names)] if names else ["no values of tensors"]
+        parts += ["values and gradients of ", join_items(names)] if names else ["no values of tensors"]
         if self.other_models is not None and self.other_models.reports:
             parts.append(f" of {self.other_models.count_text}")
         source = [f"{count(len(self.trace.source), 'line')} of {self.trace.program}'s source"] if self._lines else []
         source += ["the equivalent code"] if self.by_hand else []
-        parts += [", ", listed(source)] if source else []
+        parts += [", ", join_items(source)] if source else []
         return say(*parts, *(("; ", code("save(…, values=False)"), " leaves them out.") if advice else (".",)))
 
     def _without_values(self) -> Report:
@@ -478,7 +478,7 @@ class Report(Pictured):
                 if node.kind == "leaf"
                 else node.name or "output"
                 if node.kind == "output"
-                else unnumbered(node.label),
+                else strip_numbers(node.label),
                 detail="",
                 place=None,
                 cell=None,

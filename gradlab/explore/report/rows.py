@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gradlab.explore.libraries import library_of
-from gradlab.explore.markup import code, grouped, number, say
+from gradlab.explore.markup import code, group_digits, number, say
 from gradlab.explore.report.table import TableNote, TensorRow
 from gradlab.explore.sources import Source
 from gradlab.explore.statistics import Statistics
@@ -184,7 +184,7 @@ def _missing_reason(source: Source, facts: Facts, jacobian_only: bool) -> str:
 
 
 def _nonfinite_text(statistics: Statistics) -> str:
-    return " and ".join(f"{grouped(n)} {what}" for n, what in ((statistics.nans, "NaN"), (statistics.infs, "infinite")) if n)
+    return " and ".join(f"{group_digits(n)} {what}" for n, what in ((statistics.nans, "NaN"), (statistics.infs, "infinite")) if n)
 
 
 def _made_at(source: Source) -> tuple[TableNote, ...]:

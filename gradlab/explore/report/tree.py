@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gradlab.explore.markup import Sentence, code, listed, say
+from gradlab.explore.markup import Sentence, code, join_items, say
 from gradlab.explore.report.table import TensorRow
 from gradlab.explore.trace.data import ModuleCall
 
@@ -116,13 +116,13 @@ def steps_of(name: str) -> list[str]:
 def grads_of(names: Sequence[str], most: int = 6) -> Sentence:
     """Return "a.grad and b.grad", or with more names ".grad of 150 parameters of model"."""
     if len(names) <= most:
-        return listed([code(f"{name}.grad") for name in names])
+        return join_items([code(f"{name}.grad") for name in names])
     models: dict[str, int] = {}
     for name in names:
         path = steps_of(name)
         key = path[0] if len(path) > 2 else name
         models[key] = models.get(key, 0) + 1
-    return listed(
+    return join_items(
         [say(code(".grad"), f" of {n} parameters of ", code(key)) if n > 1 else code(f"{key}.grad") for key, n in models.items()]
     )
 

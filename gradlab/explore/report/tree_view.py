@@ -19,7 +19,7 @@ from gradlab.explore.markup import (
     Span,
     count,
     escape_html,
-    grouped,
+    group_digits,
     number,
     say,
     shape_text,
@@ -265,7 +265,7 @@ def _remark(part: ModulePart, above: str) -> Sentence:
 
 def _texts(part: ModulePart) -> tuple[str, str, str, str]:
     """Return ‖gradient‖, ‖gradient‖ / ‖weights‖, ‖weights‖ and count. For equal blocks, each is a range."""
-    total = grouped(part.count)
+    total = group_digits(part.count)
     each = part.parts if part.alike else [part]
     return (
         _range([child.norm for child in each], "None"),

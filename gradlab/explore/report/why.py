@@ -15,11 +15,11 @@ from itertools import pairwise
 from typing import Any
 
 from gradlab.explore.graph.contributions import arriving, leaf_paths
-from gradlab.explore.graph.listing import named
+from gradlab.explore.graph.listing import join_names
 from gradlab.explore.graph.painting import share_text
 from gradlab.explore.graph.paths import Paths
 from gradlab.explore.graph.torn_edges import cut_words
-from gradlab.explore.markup import Sentence, Span, code, marked, number, say, to_text
+from gradlab.explore.markup import Sentence, Span, code, number, parse_backticks, say, to_text
 from gradlab.explore.report.explanation import Explanation, inline_code, where
 from gradlab.explore.report.path_queries import paths_of
 from gradlab.explore.report.table import TensorRow
@@ -74,9 +74,9 @@ def _find_tensor(trace: Trace, rows: Sequence[TensorRow], asked: str) -> tuple[s
     if len(ends) == 1:
         return ends[0], by_name[ends[0]]
     if ends:
-        raise ValueError(f"report.why({asked!r:.60}): several names end with this: {named(ends)}. Give one of them.")
+        raise ValueError(f"report.why({asked!r:.60}): several names end with this: {join_names(ends)}. Give one of them.")
     raise ValueError(
-        f"report.why({asked!r:.60}): this report has no tensor of this name; it has {named(list(by_name)) or 'none'}."
+        f"report.why({asked!r:.60}): this report has no tensor of this name; it has {join_names(list(by_name)) or 'none'}."
     )
 
 
@@ -136,7 +136,7 @@ def _explain_by_finding(trace: Trace, name: str, kind: str, at: int | None, find
         nodes = _find_path(trace, at, finding.node) if finding.node is not None and finding.node != at else ()
         nodes = nodes or (at, *([finding.node] if finding.node not in (None, at) else []))
     bare = say("the doctor found ", code(str(finding.kind)), " there.")
-    said = say(code(name), ": ", marked(str(finding.message)))
+    said = say(code(name), ": ", parse_backticks(str(finding.message)))
     return Explanation(
         name, kind, said, say(code(name), ": ", bare), tuple(places)[:MAX_LINES], str(finding.fix or ""), finding, trace, nodes
     )
@@ -353,7 +353,7 @@ class _ExplanationBuilder:
         if paths is not None and paths.paths:
             best = paths.paths[0]
             way, steps = best.nodes, best.text
-            share = "" if best.amount is None else f"{paths.said(best.amount)} of it by "
+            share = "" if best.amount is None else f"{paths.amount_text(best.amount)} of it by "
             several = f" along {paths.count} paths"
         else:
             way = _find_path(self.trace, self.at, self.trace.outputs[0], heavy=True) if self.trace.outputs else (self.at,)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gradlab.explore.doctor.findings import SHOWN, Finding, hidden
-from gradlab.explore.markup import NO_MATH, Sentence, Span, code, count, dimmed, say, to_html
+from gradlab.explore.markup import NO_MATH, Sentence, Span, code, count, dim, say, to_html
 from gradlab.explore.report import findings_view
 from gradlab.explore.report.page import page
 from gradlab.explore.report.table import CARD
@@ -101,7 +101,7 @@ def html_page(run: ScriptRun) -> str:
     words = " ".join([run.program.path, *run.program.arguments])
     head = [
         say(Span(words, "code strong"), f"{_what_ran(run)}: {_counts(run)}."),
-        *(dimmed(say(sentence)) for sentence in run.not_checked),
+        *(dim(say(sentence)) for sentence in run.not_checked),
     ]
     rows = "".join(f'<div style="padding:2px 0">{to_html(sentence)}</div>' for sentence in head)
     body = f'<div {NO_MATH} style="padding:0 2px 14px">{rows}</div>'

@@ -21,7 +21,7 @@ from gradlab import clock
 from gradlab.explore.doctor.context.case import join_names
 from gradlab.explore.doctor.findings import Diagnosis, Finding
 from gradlab.explore.doctor.session import Session
-from gradlab.explore.libraries.registry import awaited, library_of
+from gradlab.explore.libraries.registry import libraries_not_imported, library_of
 from gradlab.explore.markup import code, count, say
 from gradlab.explore.names import names_in, owners_in
 from gradlab.explore.report import Report, report_of
@@ -153,7 +153,7 @@ def run_script(
                         eager.update()
 
                     recorder.meet_libraries()
-                    with listen_to_imports({*awaited(), COMPILER}, update):
+                    with listen_to_imports({*libraries_not_imported(), COMPILER}, update):
                         exec(program.compile_source(), vars(main))  # noqa: S102  (the user's own script)
             except BaseException as raised:  # noqa: BLE001  (it is printed, and its status returned)
                 error = raised

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from gradlab import __version__
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import KINDS, PROBLEM
-from gradlab.explore.markup import Span, marked
+from gradlab.explore.markup import Span, parse_backticks
 from gradlab.explore.script.formats import json_safe
 from gradlab.explore.script.locations import (
     Location,
@@ -120,7 +120,7 @@ def _message(text: str, links: Sequence[str] = ()) -> dict[str, str]:
 
     Plain text must not have formatting (§3.11.3): code is in single quotes.
     """
-    spans = marked(text)
+    spans = parse_backticks(text)
     plain = "".join(f"'{span.text}'" if span.kind == "code" else span.text for span in spans)
     formatted = "".join(f"`{span.text}`" if span.kind == "code" else _escape_markdown(span) for span in spans)
     if "](" in plain:  # as in `model[0](x)`, which would be read as a link

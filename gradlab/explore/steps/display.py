@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradlab.explore.drawing import Drawing
-from gradlab.explore.labels import shortened
+from gradlab.explore.labels import shorten
 from gradlab.explore.markup import NO_MATH, Sentence, Span, code, count, escape_html, say, style, to_html
 from gradlab.explore.steps.data import Step
 from gradlab.explore.steps.step_text import factor_text, matrix_text, short, sum_text, terms_of
@@ -61,9 +61,9 @@ def _table(walk: Any) -> str:
 
 
 def _rows(step: Step, sums: list[list[Any]]) -> str:
-    title = say(code(shortened(step.label, 28)), " ", Span(step.operation, "dim"))
+    title = say(code(shorten(step.label, 28)), " ", Span(step.operation, "dim"))
     if step.name:
-        title = say(title, " ", code(shortened(step.name, 28)))
+        title = say(title, " ", code(shorten(step.name, 28)))
     first = [
         _cell(str(step.number)),
         _cell("" if step.line is None else str(step.line), "dim"),
@@ -77,7 +77,7 @@ def _rows(step: Step, sums: list[list[Any]]) -> str:
         named = [factor_text(share)] if factor is None or factor.name else []
         local = "\n".join(named if factor is None else [*named, matrix_text(factor.numbers)])
         cells = [
-            f'<td style="{LEFT}">{to_html(say(code(shortened(share["name"], 28))))}</td>',
+            f'<td style="{LEFT}">{to_html(say(code(shorten(share["name"], 28))))}</td>',
             _cell(local, "value"),
             _cell(matrix_text(share["downstream"]), "gradient"),
             _cell(there, "gradient strong"),

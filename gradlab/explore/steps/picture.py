@@ -28,9 +28,9 @@ from gradlab.explore.drawing import (
     text_width,
     tidy,
 )
-from gradlab.explore.graph.layout import Layout, Point, layered
-from gradlab.explore.graph.ports import is_small_matrix, said
-from gradlab.explore.labels import shortened
+from gradlab.explore.graph.layout import Layout, Point, lay_out
+from gradlab.explore.graph.ports import is_small_matrix, short_number
+from gradlab.explore.labels import shorten
 from gradlab.explore.steps.data import Step
 from gradlab.explore.steps.step_text import matrix_text, product_text, short, sum_text, terms_of
 from gradlab.explore.trace.data import Trace
@@ -74,9 +74,9 @@ def beside(held: Any, *, matrices: bool = True) -> str:
     if matrices and isinstance(held, np.ndarray) and is_small_matrix(held.shape) and len(held) > 1:
         return matrix_text(held)
     if isinstance(held, Value):
-        return f"‖·‖ {said(held.norm)}"
+        return f"‖·‖ {short_number(held.norm)}"
     if isinstance(held, np.ndarray) and held.size > 3:
-        return f"‖·‖ {said(float(np.linalg.norm(held.reshape(-1))))}"
+        return f"‖·‖ {short_number(float(np.linalg.norm(held.reshape(-1))))}"
     return short(held)
 
 
@@ -131,13 +131,13 @@ class Stage:
         place = {node: i for i, node in enumerate(self.nodes)}
         links = [(e.source, e.target) for e in trace.edges if e.source in place and e.target in place]
         self.links = list(dict.fromkeys(links))  # x * x is one line
-        self.labels = [shortened(trace.nodes[i].label, LONGEST) for i in self.nodes]
+        self.labels = [shorten(trace.nodes[i].label, LONGEST) for i in self.nodes]
         self.kinds = [trace.nodes[i].kind for i in self.nodes]
         bold = [BOLD if kind in ("leaf", "output") else 1.0 for kind in self.kinds]
         self.widths = [max(LEAST, text_width(label, LABEL) * b + 18) for label, b in zip(self.labels, bold, strict=True)]
         sides = [room.get(node, (0.0, HEIGHT)) for node in self.nodes]
         self.heights = [height for _, height in sides]
-        self._layout: Layout = layered(
+        self._layout: Layout = lay_out(
             list(zip(self.widths, self.heights, strict=True)),
             [(place[a], place[b]) for a, b in self.links],
             [(4.0, width + 8) for width, _ in sides],

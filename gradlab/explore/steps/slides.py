@@ -11,11 +11,11 @@ from itertools import islice
 from typing import Any
 
 from gradlab.explore.drawing import DIM, GRADIENT_INK, INK, LINE, MONO, SANS, escape, rasterise, text_width, tidy
-from gradlab.explore.labels import shortened
+from gradlab.explore.labels import shorten
 from gradlab.explore.markup import count
 from gradlab.explore.steps.picture import Film, PictureState
 from gradlab.explore.steps.step_text import short
-from gradlab.explore.theme import resolved
+from gradlab.explore.theme import resolve_variables
 
 WIDE, TALL = 1280.0, 720.0
 GRAPH = 40.0, 128.0, 740.0, 552.0  # x, y, width and height of the graph
@@ -52,10 +52,10 @@ def _slide(film: Film, state: PictureState, title: str, total: int) -> str:
     parts.append(_text(40, 62, 34, INK, head, weight=700))
     after = 40 + text_width(head, 34) * 1.1 + 18
     about = title if step is None else f"{step.label}  {step.operation}"
-    parts.append(_text(after, 62, 26, DIM, shortened(about, 44)))
+    parts.append(_text(after, 62, 26, DIM, shorten(about, 44)))
     if step is not None and step.place is not None and film.values:
         where = f"line {step.line}  " if step.line else ""
-        parts.append(_text(40, 102, 22, INK, where + shortened(step.place.statement or step.place.source, 78), mono=True))
+        parts.append(_text(40, 102, 22, INK, where + shorten(step.place.statement or step.place.source, 78), mono=True))
     parts.append(f'<path d="M{RIGHT - 30} 136V{TALL - 48}" stroke="{LINE}" stroke-width="1.5"/>')
     parts.append(f'<g transform="translate({tidy(left)},{tidy(top)}) scale({zoom:.3f})">{stage.svg(state)}</g>')
     parts += _words(film, state)
@@ -73,7 +73,7 @@ def _words(film: Film, state: PictureState) -> list[str]:
     parts = [_text(RIGHT, 170, 24, DIM, "upstream"), _text(RIGHT, 212, 32, GRADIENT_INK, _value(film, step.upstream), weight=700)]
     y = 278.0
     for name, text, total in state.products[:4]:
-        parts.append(_text(RIGHT, y, 24, DIM, f"to {shortened(name, 24)}"))
+        parts.append(_text(RIGHT, y, 24, DIM, f"to {shorten(name, 24)}"))
         parts.append(_fit_text(RIGHT, y + 38, 30, GRADIENT_INK, text, weight=700))
         y += 84
         if total:
@@ -87,7 +87,7 @@ def _words(film: Film, state: PictureState) -> list[str]:
 
 
 def _value(film: Film, held: Any) -> str:
-    return shortened(short(held), 26) if film.values else "…"
+    return shorten(short(held), 26) if film.values else "…"
 
 
 def _fit_text(x: float, y: float, size: float, ink: str, text: str, weight: int = 400) -> str:
@@ -107,7 +107,7 @@ def _text(x: float, y: float, size: float, ink: str, text: str, *, weight: int =
 
 def document(body: str, alt: str, style: str = "") -> str:
     """Return a slide as an SVG document."""
-    body = resolved(body, "light")[0]
+    body = resolve_variables(body, "light")[0]
     size = f'width="{WIDE:.0f}" height="{TALL:.0f}" viewBox="0 0 {WIDE:.0f} {TALL:.0f}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(alt)}" font-family="{SANS}" '

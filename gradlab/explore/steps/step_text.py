@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.drawing import clean, wide
-from gradlab.explore.graph.ports import is_small_matrix, said
-from gradlab.explore.labels import shortened
+from gradlab.explore.graph.ports import is_small_matrix, short_number
+from gradlab.explore.labels import shorten
 from gradlab.explore.markup import count, shape_text
 from gradlab.explore.steps.data import Share, Step
 from gradlab.explore.trace.values import Value
@@ -26,27 +26,27 @@ def short(held: Any) -> str:
     if isinstance(held, tuple):
         return "; ".join(map(short, held))
     if isinstance(held, Value):
-        return f"{shape_text(held.shape)}, ‖·‖ {said(held.norm)}"
+        return f"{shape_text(held.shape)}, ‖·‖ {short_number(held.norm)}"
     if isinstance(held, np.ndarray):
         if held.size == 1:
-            return said(held.item(), 4)
+            return short_number(held.item(), 4)
         if held.size <= FEW and len(text := _nested_text(held.tolist())) <= WIDEST:
             return text
-        return f"{shape_text(held.shape)}, ‖·‖ {said(float(np.linalg.norm(held.reshape(-1))))}"
-    return said(held, 4)
+        return f"{shape_text(held.shape)}, ‖·‖ {short_number(float(np.linalg.norm(held.reshape(-1))))}"
+    return short_number(held, 4)
 
 
 def matrix_text(held: Any) -> str:
     """Return the numbers of a small matrix in aligned columns, a line for each row; for anything else, the result of `short`."""
     if not isinstance(held, np.ndarray) or not is_small_matrix(held.shape):
         return short(held)
-    rows = [[said(x) for x in row] for row in held.tolist()]
+    rows = [[short_number(x) for x in row] for row in held.tolist()]
     wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(text.rjust(width) for text, width in zip(row, wide, strict=True)) for row in rows)
 
 
 def _nested_text(numbers: Any) -> str:
-    return f"[{', '.join(map(_nested_text, numbers))}]" if isinstance(numbers, list) else said(numbers)
+    return f"[{', '.join(map(_nested_text, numbers))}]" if isinstance(numbers, list) else short_number(numbers)
 
 
 def local_text(local: Any) -> str:
@@ -54,14 +54,14 @@ def local_text(local: Any) -> str:
     if local is None:
         return ""
     if not isinstance(local, np.ndarray):
-        return said(local, 4)
+        return short_number(local, 4)
     if local.ndim == 1:
         return f"diagonal of {len(local)}"
     rows, columns = local.shape
     diagonal = np.diagonal(local)
     if rows == columns and rows > 1 and np.array_equal(local, np.diag(diagonal), equal_nan=True):
         if np.all(diagonal == diagonal[0]):
-            return f"{said(diagonal[0].item())} · I" if diagonal[0] != 1 else "I"
+            return f"{short_number(diagonal[0].item())} · I" if diagonal[0] != 1 else "I"
         return f"diag {_nested_text(diagonal.tolist())}" if rows <= FEW else f"diagonal of {rows}"
     if local.size <= FEW:
         return _nested_text(local.reshape(-1).tolist() if 1 in local.shape else local.tolist())
@@ -76,12 +76,12 @@ def sum_text(terms: Sequence[Any], total: Any) -> str:
     shown = terms if left_out <= 0 else terms[-TERMS:]
     parts = [] if left_out <= 0 else ["…"]
     for term in shown:
-        text = said(term, 4)
+        text = short_number(term, 4)
         if not parts:
             parts.append(text)
         else:
             parts.append(f"− {text[1:]}" if text.startswith("−") else f"+ {text}")
-    return f"{' '.join(parts)} = {said(total, 4)}"
+    return f"{' '.join(parts)} = {short_number(total, 4)}"
 
 
 def factor_text(share: Share) -> str:
@@ -98,7 +98,7 @@ def product_text(share: Share, step: Step) -> str:
         return product
     local, upstream = share["local"], step.upstream
     if isinstance(local, (int, float)) and isinstance(upstream, (int, float)):
-        return f"{said(local, 4)}·{parenthesize(said(upstream, 4))} = {short(share['downstream'])}"
+        return f"{short_number(local, 4)}·{parenthesize(short_number(upstream, 4))} = {short(share['downstream'])}"
     return short(share["downstream"])
 
 
@@ -145,13 +145,13 @@ def table(walk: Any, most: int) -> str:
 
 
 def _rows(step: Step, sums: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
-    first: tuple[str, ...] = (str(step.number), str(step.line or ""), shortened(title(step), 2 * LONGEST), short(step.upstream))
+    first: tuple[str, ...] = (str(step.number), str(step.line or ""), shorten(title(step), 2 * LONGEST), short(step.upstream))
     if not step.shares:
         return [(*first, "–", "", "", "")]
     rows = []
     for share, (place, term) in zip(step.shares, step.meets, strict=True):
         there = sum_text(sums[place][: term + 1], share["total"]) or short(share["total"])
-        name = shortened(share["name"], LONGEST)
+        name = shorten(share["name"], LONGEST)
         rows.append((*first, name, factor_text(share), short(share["downstream"]), there))
         first = ("", "", "", "")
     return rows

@@ -339,7 +339,7 @@ class StepThrough:
 
         It holds the graph until it is closed.
         """
-        return views.opened("stepper", self, **options)
+        return views.open_view("stepper", self, **options)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         drawing = self.frames()
@@ -373,7 +373,7 @@ class StepThrough:
         path = Path(path)
         kind = path.suffix.lower()
         if kind == ".html":
-            page = views.opened(
+            page = views.open_view(
                 "stepper page",
                 self.view(values=values),
                 title=say("Backward from ", code(self.called), ", step by step"),

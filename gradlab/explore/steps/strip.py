@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradlab.explore.drawing import DIM, GRADIENT, LINE, Drawing, escape, text_width, tidy
-from gradlab.explore.labels import shortened
+from gradlab.explore.labels import shorten
 from gradlab.explore.markup import count
 from gradlab.explore.steps.picture import Film, PictureState, caption
 
@@ -62,7 +62,7 @@ def _words(state: PictureState, start: Any, values: bool) -> str:
 def _cell(state: PictureState, lines: Sequence[str], wide: float, tall: float) -> str:
     step = state.step
     number = "0" if step is None else str(step.number)
-    label = "" if step is None else shortened(step.label, 16)
+    label = "" if step is None else shorten(step.label, 16)
     head = f'<tspan font-weight="700">{number}</tspan>' + (f'<tspan dx="6">{escape(label)}</tspan>' if label else "")
     if step is not None and step.line is not None:
         head += f'<tspan dx="6" fill="{DIM}">line {step.line}</tspan>'
@@ -85,6 +85,6 @@ def _wrap(text: str, room: float) -> list[str]:
     if len(lines) > LINES:
         lines = [*lines[: LINES - 1], f"{lines[LINES - 1]} …"]
     return [
-        line if text_width(line, SMALL) <= room else shortened(line, int(len(line) * room / text_width(line, SMALL)))
+        line if text_width(line, SMALL) <= room else shorten(line, int(len(line) * room / text_width(line, SMALL)))
         for line in lines
     ]

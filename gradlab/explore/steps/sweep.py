@@ -93,7 +93,7 @@ class SweepRecord:
         visit = Visit(node, upstream, likes, targets, hooked)
         for at, (target, cotangent) in enumerate(zip(targets, cotangents, strict=False)):
             if target is not None and cotangent is not None:
-                arriving = library.fitted(cotangent, node, target[0])
+                arriving = library.fit(cotangent, node, target[0])
                 if arriving is not None:
                     visit.handed[at] = self._hand(target, arriving)
         self.visits.append(visit)

@@ -17,7 +17,7 @@ from typing import Any
 
 from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.source_locations import source_of
-from gradlab.explore.labels import index_written, sign, written
+from gradlab.explore.labels import index_written, operation_label, sign
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.markup import count, number, shape_text
 from gradlab.explore.module_paths import attribute
@@ -28,7 +28,7 @@ from gradlab.explore.trace.lines import Lines, index_of, literal, operands_of
 from gradlab.explore.trace.notes import Note, RecordedArray, RecordedCall, RecordedCut, RecordedEvent, RecordedOperand
 from gradlab.explore.trace.values import Value
 
-SETTINGS = ("dim", "dims", "dim0", "dim1", "axis", "axes", "exponent")  # shown in labels; see `labels.written`
+SETTINGS = ("dim", "dims", "dim0", "dim1", "axis", "axes", "exponent")  # shown in labels; see `labels.operation_label`
 NAMES_SHOWN = 3  # of one node
 
 
@@ -235,7 +235,7 @@ class Reader:
         return None if kept is None else self._read_pending(self.library.kept_value(kept))
 
     def _read_pending(self, value: Any) -> Value | None:
-        settled: Value | None = self.library.settled([value])[0]
+        settled: Value | None = self.library.read_pending([value])[0]
         return settled
 
     def event(self, happening: RecordedEvent) -> Event:
@@ -270,7 +270,7 @@ class Reader:
         first = next((self.shape(source) for source in inputs), None)
         settings = _settings(library, node)
         exponent = settings.pop("exponent", None)
-        label = written(operation, settings, None if first is None else len(first))
+        label = operation_label(operation, settings, None if first is None else len(first))
         site = library.site(node) or (None if note is None else note.site)
         place = self.lines.line(site)
         expression = self.lines.expression(site)

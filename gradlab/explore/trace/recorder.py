@@ -31,7 +31,7 @@ from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.module_paths import is_model
 from gradlab.explore.names import called_objects, module_names, modules_in, names_in, names_of_functions, owners_in
-from gradlab.explore.pooled_matrix import reduced
+from gradlab.explore.pooled_matrix import pool_matrix
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.entering import enter_sweep
 from gradlab.explore.trace.event_log import EventLog
@@ -444,7 +444,7 @@ class Recorder:
                 if sweep.waiting + size <= MAX_WAITING:
                     sweep.waiting += size
                     target = library.targets(node)[at]
-                    part = node, at, 0 if target is None else target[1], library.copied(cotangent)
+                    part = node, at, 0 if target is None else target[1], library.copy(cotangent)
                     sweep.parts.setdefault(source, []).append(part)
             if library.variable(source) is not None:
                 self.leaf(sweep, source)
@@ -526,7 +526,7 @@ class Recorder:
                 continue
             leaf.gradient, leaf.gradient_form = next(settled), library.form(g)
             if leaf.gradient is not None and len(g.shape) == 2 and g.numel() > 1 and len(sweep.maps) < self.maps:
-                sweep.maps.append((leaf.node, reduced(library.own_array(g), CELLS)))
+                sweep.maps.append((leaf.node, pool_matrix(library.own_array(g), CELLS)))
         sweep.reduce()
         if sweep.training is not None:
             sweep.training.judge(sweep)

@@ -36,13 +36,13 @@ def slopes_of(library: Any, node: Any, g: Any, sources: Sequence[Any], cotangent
     """Return the `Slopes` of a node, `Pending` on a device; None if the node is not an activation."""
     name = library.name_of(node)
     if name == "SoftmaxBackward0":
-        rows = library.made(node)
+        rows = library.output_of(node)
         axis = library.setting(node, "dim")
         axis = library.setting(node, "axis") if axis is None else axis
         if rows is None or not len(rows.shape):
             return None
         axis = axis[0] if isinstance(axis, tuple) else axis
-        operand = library.made(sources[0]) if sources and sources[0] is not None else None
+        operand = library.output_of(sources[0]) if sources and sources[0] is not None else None
         if operand is not None and tuple(operand.shape) != tuple(rows.shape):
             operand = None
         return library.sharp(rows, operand, -1 if axis is None else axis)

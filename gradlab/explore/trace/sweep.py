@@ -125,7 +125,7 @@ class RecordedSweep:
         seen = self.seen
         tables = (seen.values, seen.gradients, seen.given, seen.slopes)
         values = [*(x for table in tables for x in table.values()), *(one for pair in seen.handed.values() for one in pair)]
-        settled = iter(self.library.settled(values))
+        settled = iter(self.library.read_pending(values))
         for table in tables:
             for node in table:
                 table[node] = next(settled)

@@ -16,7 +16,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.namespaces import read_floats as read_together
 from gradlab.core.numpy_warnings import silence
-from gradlab.explore.statistics import Statistics, finite_statistics, joined, statistics, statistics_of, summaries
+from gradlab.explore.statistics import Statistics, finite_statistics, join_summaries, statistics, statistics_of, summaries
 
 FEW = 16  # elements up to which the numbers themselves are stored
 
@@ -177,7 +177,7 @@ def summarize_on_device(array: Any) -> Pending:
     pieces = summaries(array)
 
     def many(read: list[np.ndarray]) -> Value:
-        return Value(shape, dtype, summary=joined(shape, [float(x) for x in read], bins=()))
+        return Value(shape, dtype, summary=join_summaries(shape, [float(x) for x in read], bins=()))
 
     return Pending([value for piece in pieces for value in piece], many)
 

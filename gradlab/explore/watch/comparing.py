@@ -9,7 +9,7 @@ import numpy as np
 
 from gradlab.explore.axes import SIZE, Axes, ticks
 from gradlab.explore.drawing import DIM, INK, MAX_BYTES, VALUE, Drawing
-from gradlab.explore.markup import NO_MATH, Span, grouped, number, say, to_html, to_text
+from gradlab.explore.markup import NO_MATH, Span, group_digits, number, say, to_html, to_text
 from gradlab.explore.report.table import CARD, RULE, TABULAR, head_html
 from gradlab.explore.watch.card import last_of
 from gradlab.explore.watch.picture import RIGHT, WIDE, line, step_ticks, value_range, written
@@ -45,7 +45,11 @@ class RunComparison:
         losses = [last_of(data["loss"]) for data in (self._first, self._second)]
         parts: list[Any] = []
         for word, data, loss in zip(("This run", "the other"), (self._first, self._second), losses, strict=True):
-            parts += [", " if parts else "", Span(f"{word}: ", "strong"), f"step {grouped(data['steps'])}, {data['called']} "]
+            parts += [
+                ", " if parts else "",
+                Span(f"{word}: ", "strong"),
+                f"step {group_digits(data['steps'])}, {data['called']} ",
+            ]
             parts.append(Span("not logged" if loss is None else number(loss, 3), "value"))
         return say(*parts)
 
@@ -79,7 +83,7 @@ class RunComparison:
         axes = Axes(frame, (0.0, steps), *value_range(float(values.min()), float(values.max())))
         parts = [
             written(1, 12, runs[0].called, fill=VALUE, weight=600),
-            axes.ruled(step_ticks(axes), ticks(*axes.y, 5, axes.log), WIDE),
+            axes.grid_svg(step_ticks(axes), ticks(*axes.y, 5, axes.log), WIDE),
         ]
         parts.append(written(1, 24 + TALL + 14, "step"))
         for k, (x, y) in enumerate(series):

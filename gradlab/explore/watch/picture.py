@@ -16,7 +16,7 @@ import numpy as np
 
 from gradlab.explore.axes import SIZE, Axes, Tick, ticks
 from gradlab.explore.drawing import DIM, EDGE, GRADIENT, INK, PAPER, VALUE, Drawing, escape, text_width, tidy
-from gradlab.explore.markup import count, grouped, number
+from gradlab.explore.markup import count, group_digits, number
 from gradlab.explore.watch.snapshot import USUAL, head
 
 WIDE, RIGHT = 760.0, 78.0
@@ -116,7 +116,7 @@ class _Painter:
         axes = self._plot(
             title[:39] + "…" if len(title) > 40 else title, VALUE, LOSS, *value_range(float(low.min()), float(high.max()))
         )
-        self._parts.append(axes.ruled(step_ticks(axes), ticks(*axes.y, 4, axes.log), WIDE))
+        self._parts.append(axes.grid_svg(step_ticks(axes), ticks(*axes.y, 4, axes.log), WIDE))
         x, y = axes.across(self._middles[some]), axes.down(mean)
         if (high > low).any():
             edge = path(np.concatenate([x, x[::-1]]), np.concatenate([axes.down(high), axes.down(low)[::-1]]))
@@ -156,7 +156,7 @@ class _Painter:
         )
         self._parts.append(f'<g fill="{colour}">{"".join(numbers)}</g>')
         below = replace(axes, frame=(self._left, top + axes.frame[3], axes.frame[2], 0.0))
-        self._parts.append(below.ruled(step_ticks(axes), [], WIDE))
+        self._parts.append(below.grid_svg(step_ticks(axes), [], WIDE))
 
     def _ends(self, values: np.ndarray, part: slice) -> np.ndarray:
         """Where each stripe ends, in px: where its numbers are not finite any more, if it is so at last."""
@@ -203,7 +203,7 @@ class _Painter:
             f'<rect x="{tidy(left)}" y="{tidy(high)}" width="{tidy(width)}" height="{tidy(low - high)}" fill="{EDGE}" '
             'fill-opacity=".14"/>'
         )
-        self._parts.append(axes.ruled(step_ticks(axes), ticks(*axes.y, 5, log=True), WIDE))
+        self._parts.append(axes.grid_svg(step_ticks(axes), ticks(*axes.y, 5, log=True), WIDE))
         last: list[tuple[float, str]] = []
         numbers = []
         for k in range(ratio.shape[1]):
@@ -245,7 +245,9 @@ class _Painter:
                 )
         bad, width = self._first_bad(), self._columns.width
         if bad is not None:
-            where = f"step {grouped(bad + 1)}" if width == 1 else f"steps {grouped(bad + 1)} to {grouped(bad + width)}"
+            where = (
+                f"step {group_digits(bad + 1)}" if width == 1 else f"steps {group_digits(bad + 1)} to {group_digits(bad + width)}"
+            )
             said.append(f"For the first time at {where}, a loss or a gradient was not finite.")
         return said
 
@@ -263,7 +265,7 @@ def value_range(least: float, most: float) -> tuple[tuple[float, float], bool]:
 
 def step_ticks(axes: Axes) -> list[Tick]:
     """Return whole steps on the axis."""
-    return [Tick(at, grouped(int(at))) for at, _ in ticks(*axes.x, 8) if at == round(at)]
+    return [Tick(at, group_digits(int(at))) for at, _ in ticks(*axes.x, 8) if at == round(at)]
 
 
 def path(x: np.ndarray, y: np.ndarray) -> str:

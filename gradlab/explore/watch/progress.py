@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from gradlab.explore.markup import count, grouped, number
+from gradlab.explore.markup import count, group_digits, number
 
 RECENT = 100  # frames by which the speed is measured
 LEAST = 1.0  # seconds that they span at least
@@ -40,7 +40,7 @@ def progress_text(watch: Any) -> str:
     if speed < 1:
         rate = f"{number(1 / speed, 2)} s a step"
     else:
-        rate = f"{grouped(round(speed)) if speed >= 10 else number(speed, 2)} steps a second"
+        rate = f"{group_digits(round(speed)) if speed >= 10 else number(speed, 2)} steps a second"
     left = None if watch.ended or watch.total is None else (watch.total - watch.steps) / speed
     return rate if left is None or left < 1 else f"{rate}, {duration(left)} left"
 

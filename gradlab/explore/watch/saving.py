@@ -12,7 +12,7 @@ import numpy as np
 from gradlab.explore.drawing import GRADIENT, VALUE, Drawing, Pictured, clean
 from gradlab.explore.markup import escape_html
 from gradlab.explore.theme import hex_of
-from gradlab.explore.views import opened
+from gradlab.explore.views import open_view
 from gradlab.explore.watch.card import bundle, text
 from gradlab.explore.watch.page import page, view_data
 from gradlab.explore.watch.picture import drawing
@@ -76,7 +76,7 @@ def save(watch: Any, path: Path) -> Path:
     if kind not in KINDS:
         raise ValueError(f"a run is saved as {', '.join(KINDS)}, and {path.name!r} ends in none of them.")
     if kind == ".html":
-        script, styles = opened("the view of a run", None)
+        script, styles = open_view("the view of a run", None)
         title = f"{watch.of.called or 'A training'}: {watch.steps} steps"
         fallback = f"<pre>{escape_html(text(watch))}</pre>"
         path.write_text(page(title, view_data(watch), script, styles, fallback), encoding="utf-8")

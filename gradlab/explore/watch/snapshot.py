@@ -15,7 +15,7 @@ import numpy as np
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.pages import page_url
 from gradlab.explore.doctor.registry import KINDS
-from gradlab.explore.markup import count, grouped, number
+from gradlab.explore.markup import count, group_digits, number
 from gradlab.explore.report.plain_data import finding_data
 from gradlab.explore.watch.progress import progress_text
 
@@ -126,9 +126,9 @@ def head(watch: Any) -> list[list[str]]:
     pooled = m.columns.pooled()
     means, counts = pooled.mean[:, m.layout.loss], pooled.count[:, m.layout.loss]
     known = np.flatnonzero(counts)
-    words = [[f"Step {grouped(watch.steps)}", "strong"]]
+    words = [[f"Step {group_digits(watch.steps)}", "strong"]]
     if watch.total is not None and watch.total > watch.steps:
-        words.append([f" of {grouped(watch.total)}", "dim"])
+        words.append([f" of {group_digits(watch.total)}", "dim"])
     if len(known):
         last = int(known[-1])
         many = int(counts[last])
@@ -136,7 +136,7 @@ def head(watch: Any) -> list[list[str]]:
         if len(bad) and bad[-1] > last:
             words += [[f" · {watch.called} ", "plain"], ["not finite", "value"]]
             about = "" if pooled.width == 1 else "about "
-            words += [[f" from {about}step {grouped(int(bad[bad > last][0]) * pooled.width + 1)} on", "dim"]]
+            words += [[f" from {about}step {group_digits(int(bad[bad > last][0]) * pooled.width + 1)} on", "dim"]]
         else:
             of = f" mean of the last {many} steps" if many > 1 else ""
             words += [[f" · {watch.called} ", "plain"], [number(float(means[last]), 3), "value"]]
@@ -167,9 +167,9 @@ def cost_text(cost: Mapping[str, float], steps: int) -> str:
         return f"each step was recorded and examined: {part}"
 
     def every(n: float) -> str:
-        return "each step" if n == 1 else f"one step in {grouped(int(n))}"
+        return "each step" if n == 1 else f"one step in {group_digits(int(n))}"
 
-    first = f"the first {grouped(examined)} steps were recorded and examined; since then " if examined else ""
+    first = f"the first {group_digits(examined)} steps were recorded and examined; since then " if examined else ""
     return f"{first}watching takes {part}: gradients of {every(cost['gradients'])}, updates of {every(cost['updates'])}"
 
 

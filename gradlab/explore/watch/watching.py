@@ -26,7 +26,7 @@ from gradlab.explore.libraries.clipping import ClippingCalls
 from gradlab.explore.libraries.gauging import UnreadableError
 from gradlab.explore.trace.loops import loops_of
 from gradlab.explore.trace.notes import Frame, times
-from gradlab.explore.views import VIEWS, opened
+from gradlab.explore.views import VIEWS, open_view
 from gradlab.explore.watch.announcing import Announcer
 from gradlab.explore.watch.comparing import RunComparison
 from gradlab.explore.watch.examination import FULL, Examination, examination_of
@@ -462,7 +462,7 @@ class Watch(Shown):
     # --------------------------------------------------------------------------------------------------------- as a view
     def widget(self, **options: Any) -> Any:
         """The live view, for a notebook. `display(w.widget())` before the loop, inside the block."""
-        return opened("watch", self, **options)
+        return open_view("watch", self, **options)
 
     def compare(self, other: Watch) -> Any:
         """Two runs over each other: this one first, the other dashed.

@@ -100,7 +100,7 @@ def stopping_at(block):
 
 def test_an_interrupt_keeps_what_is_done(executor):
     J = asked(chunk=1, executor=executor)
-    with pytest.raises(KeyboardInterrupt, match="Asking again"):
+    with pytest.raises(KeyboardInterrupt, match="Another request"):
         J.compute(progress=stopping_at(4))
     assert len(J.store.done) >= 4
     done = set(J.store.done)
@@ -220,7 +220,7 @@ def test_what_is_no_executor_is_refused(executor):
 
 def test_a_function_that_draws_is_noticed(threads):
     J = gl.jacobian(lambda x: x * gl.rand(ROWS, dtype=gl.float64), x_of(), executor=threads)
-    with pytest.raises(RuntimeError, match="gives other values on a worker") as caught:
+    with pytest.raises(RuntimeError, match="returns other values on a worker") as caught:
         J.compute()
     assert "when a worker began, before any block" in caught.value.__notes__[0]
 
@@ -235,7 +235,7 @@ def test_a_process_that_dies_breaks_its_executor_and_a_new_one_goes_on(tmp_path)
         pytest.raises(concurrent.futures.BrokenExecutor) as caught,
     ):
         J.compute(pool)
-    assert any("Asking again with a new one goes on" in note for note in caught.value.__notes__)
+    assert any("Another request with a new one continues" in note for note in caught.value.__notes__)
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
         np.testing.assert_allclose(J.compute(pool), 2 * np.eye(ROWS))
 

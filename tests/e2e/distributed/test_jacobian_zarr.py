@@ -48,7 +48,7 @@ def test_into_an_array(tmp_path, method, chunks):
     np.testing.assert_allclose(START @ J, START @ the_matrix(), atol=1e-13)
     np.testing.assert_allclose(np.c_[START, START].T @ J, np.c_[START, START].T @ the_matrix(), atol=1e-13)
     np.testing.assert_allclose(J.T @ START, the_matrix().T @ START, atol=1e-13)
-    assert J.drawing().svg() and J.reduced(cells=(4, 4)).known.all()
+    assert J.drawing().svg() and J.pool(cells=(4, 4)).known_mask.all()
 
 
 @pytest.mark.parametrize("method", DENSE)
@@ -146,7 +146,7 @@ def test_into_parts(tmp_path, method, chunk):
     np.testing.assert_allclose(J[3], the_matrix()[3], atol=1e-14)
     np.testing.assert_allclose(J[:, 3], the_matrix()[:, 3], atol=1e-14)
     np.testing.assert_allclose(J @ START, the_matrix() @ START, atol=1e-13)
-    assert J.drawing().svg() and J.reduced(cells=(4, 4)).known.all()
+    assert J.drawing().svg() and J.pool(cells=(4, 4)).known_mask.all()
     assert sum(part["data"].size for _, part in group["parts"].groups()) < ROWS * ROWS / 2, "zeros are left out"
 
 
@@ -158,7 +158,7 @@ def test_some_of_the_parts(tmp_path, method):
         J.compute()
     if method in ("rows", "batched"):
         np.testing.assert_allclose(J[1], the_matrix()[1], atol=1e-14)
-    assert J.drawing().svg() and J.reduced(cells=(4, 4)).known.any()
+    assert J.drawing().svg() and J.pool(cells=(4, 4)).known_mask.any()
     np.testing.assert_allclose(J, the_matrix(), atol=1e-14)
 
 
@@ -212,11 +212,11 @@ def test_what_the_store_lost_is_computed_again(tmp_path, method):
 
 def test_other_work_is_refused(tmp_path):
     begun(tmp_path, "batched")
-    with pytest.raises(ValueError, match=r"resume=True cannot go on with what .*J/gradlab\.json records: the input x differs"):
+    with pytest.raises(ValueError, match=r"resume=True cannot continue from .*J/gradlab\.json: the input x differs"):
         gl.jacobian(banded, x_of(START + 1), method="batched", chunk_size=1, out=tmp_path / "J", resume=True)
     with pytest.raises(ValueError, match="the method differs"):
         asked("columns", 1, out=tmp_path / "J", resume=True)
-    with pytest.raises(ValueError, match=r"records what an earlier run has written into the zarr array .*resume=True goes on"):
+    with pytest.raises(ValueError, match=r"records the blocks of an earlier run in the zarr array .*resume=True continues it"):
         asked("batched", 1, out=zarr.open_array(tmp_path / "J"))
 
 
@@ -227,7 +227,7 @@ def test_what_is_somebody_elses_is_not_written_over(tmp_path, resume):
     (tmp_path / "notes" / "a.txt").write_text("mine")
     (tmp_path / "file").write_text("mine")
     for name in ("theirs", "notes", "file"):
-        with pytest.raises(FileExistsError, match="something is there already, and nothing was overwritten"):
+        with pytest.raises(FileExistsError, match="this place exists already, and nothing was overwritten"):
             asked(out=str(tmp_path / name), resume=resume)
     assert (zarr.open_array(tmp_path / "theirs")[:] == 7).all() and (tmp_path / "notes" / "a.txt").read_text() == "mine"
 
@@ -267,9 +267,7 @@ def test_a_read_only_one(tmp_path):
 
 def test_colours_go_into_a_group(tmp_path):
     for options in ({"method": "sparse"}, {"sparsity": the_matrix() != 0}, {"plan": asked("sparse").plan}):
-        with pytest.raises(
-            ValueError, match="a sparse Jacobian is written into a zarr group, in CSR parts, not into a zarr array"
-        ):
+        with pytest.raises(ValueError, match="a sparse Jacobian is written to a zarr group, in CSR parts, not to a zarr array"):
             gl.jacobian(banded, x_of(), out=zarr.zeros((12, 12)), **options)
 
 
@@ -321,6 +319,6 @@ def test_half_precision(tmp_path, group):
 @pytest.mark.parametrize("group", [False, True])
 def test_a_pattern_that_is_empty(tmp_path, group):
     out = zarr.create_group(store=tmp_path / "J") if group else tmp_path / "J"
-    with pytest.warns(UserWarning, match="the pattern that was given leaves out entries"):
+    with pytest.warns(UserWarning, match="the given pattern leaves out entries"):
         J = gl.jacobian(lambda x: x * x, x_of(), sparsity=np.zeros((ROWS, ROWS), bool), out=out, resume=True).compute()
     assert not np.asarray(J).any() and J.sparse().nnz == 0

@@ -182,7 +182,7 @@ def test_an_interrupted_jacobian_says_so_and_goes_on(kernel):
     reply, outputs = kernel.run(slow, interrupted=True)
     assert (reply["status"], reply["ename"]) == ("error", "KeyboardInterrupt")
     known = re.fullmatch(
-        r"(\d+) of 100 rows of the Jacobian are known and kept\. Asking again, .* goes on with the others\.", reply["evalue"]
+        r"(\d+) of 100 rows of the Jacobian are known and kept\. Another request, .* continues with the others\.", reply["evalue"]
     )
     assert known and int(known[1]) == 7
     assert any(VIEW in content.get("data", {}) for _, content in outputs)

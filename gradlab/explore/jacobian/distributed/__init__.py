@@ -1,13 +1,13 @@
-"""Jacobians that other threads, processes and machines compute: the plan's blocks as tasks of dask, or of concurrent.futures.
+"""Jacobians computed by other threads, processes and machines: the plan's blocks as tasks of Dask or concurrent.futures.
 
-A `Job` is the question, the plan and where the result goes (`job`). It travels once to each worker, which records the graph for
-itself and computes the blocks that it is told to (`tasks`). A `Pool` is what hands out tasks, dask's or the standard library's
-(`pools`). `runner` keeps as many tasks under way as there are workers for, each of as many blocks as take a second or a few
-(`sizes`), and stores or notes what comes back. Errors travel as text and, if they can, as themselves (`failures`). Whether the
-numbers equal one process's to the bit is told by what they were computed with (`environment`).
+A `Job` holds the request, the plan and the target (`job`). It is sent once to each worker, which records its own graph and
+computes the blocks of its tasks (`tasks`). A `Pool` submits tasks to Dask or the standard library (`pools`). `runner` keeps
+enough tasks under way for all workers, each with as many blocks as take a second or a few (`sizes`), and stores or records the
+results. Errors are sent as text and, if possible, as exceptions (`failures`). The workers' environments determine whether the
+numbers equal one process's bit for bit (`environment`).
 
-The layout for GPUs is a worker for each card (dask-cuda's LocalCUDACluster): the function's tensors travel to it as they are, and
-blocks come back as arrays of the host.
+For GPUs, use one worker per card (dask-cuda's LocalCUDACluster). The function's tensors are sent as they are, and blocks come
+back as arrays of the host.
 """
 
 from gradlab.explore.jacobian.distributed.runner import Workers

@@ -1,4 +1,4 @@
-"""What the last bits of a sum depend on: versions, BLAS, the processor's kernels, the number of threads, the device."""
+"""Facts that determine the last bits of a sum: versions, BLAS, the processor's kernels, the number of threads, the device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_N
 
 
 def environment(tensor: Any) -> dict[str, str]:
-    """By what this process computes with tensors like this one, in words."""
+    """Return the facts for this process and tensors like this one."""
     config: Any = np.show_config(mode="dicts")
     blas = config["Build Dependencies"]["blas"]
     facts = {
@@ -42,7 +42,7 @@ def environment(tensor: Any) -> dict[str, str]:
 
 
 def differing(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
-    """What two processes do not have in common, in words."""
+    """Return the differences between two processes as texts."""
     return [
         f"{what} {theirs.get(what, 'unknown')} there and {mine.get(what, 'unknown')} here"
         for what in {**mine, **theirs}
@@ -51,7 +51,7 @@ def differing(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
 
 
 def _threads() -> str:
-    """How many threads BLAS takes: as threadpoolctl finds, where it is installed, else as the environment says."""
+    """Return the number of BLAS threads: from threadpoolctl if it is installed, else from the environment."""
     try:
         from threadpoolctl import threadpool_info
     except ImportError:
@@ -66,4 +66,4 @@ def _model() -> str:
     except OSError:
         return platform.processor()
     named = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-    return named or platform.processor()  # which starts a process
+    return named or platform.processor()  # platform.processor() starts a process

@@ -1,4 +1,4 @@
-"""Errors of workers: what was being computed, at which line of the user's, and the error itself where it can travel."""
+"""Errors of workers: the task, the user's line, and the exception itself if it can be pickled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradlab.explore.jacobian.plan import Block, Plan
 
 
 class WorkerError(RuntimeError):
-    """What a worker raised, where its own error cannot travel; or, as the cause of an error, the traceback that it had there."""
+    """A worker's error whose own exception cannot be pickled; or, as the cause of an exception, its traceback on the worker."""
 
 
 class UserLine(NamedTuple):
@@ -31,7 +31,7 @@ class UserLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Failure:
-    """An error, to be raised again in another process."""
+    """An error to be raised again in another process."""
 
     pickled: bytes | None
     text: str  # "ValueError: …"
@@ -41,12 +41,12 @@ class Failure:
     advice: str
 
     def error(self) -> BaseException:
-        """The error, with a note that says what was being computed and where, and the worker's traceback as its cause."""
+        """Return the exception, with a note on the task and the line, and the worker's traceback as its cause."""
         original: BaseException | None = None
         if self.pickled is not None:
             try:
                 original = pickle.loads(self.pickled)  # noqa: S301  (from our own worker)
-            except Exception:  # noqa: BLE001  (a class that this process does not have, or that does not come back)
+            except Exception:  # noqa: BLE001  (a class that this process does not have, or that cannot be unpickled)
                 original = None
         if not isinstance(original, Exception):
             original = WorkerError(self.text)
@@ -56,33 +56,33 @@ class Failure:
         return original
 
 
-def caught(error: BaseException, doing: str) -> Failure:
-    """An error that was just caught, its traceback and the user's line in it with it."""
+def failure_of(error: BaseException, doing: str) -> Failure:
+    """Make the failure of an exception that was just caught, with its traceback and the user's line."""
     users = [frame for frame in traceback.extract_tb(error.__traceback__) if is_user_file(frame.filename)]
     line = UserLine(users[-1].filename, users[-1].lineno or 0, users[-1].name, users[-1].line or "") if users else None
     advice = ""
     if isinstance(error, ModuleNotFoundError):
         advice = (
-            " A function travels by the name of its module where it has one, and workers must be able to import that: "
+            " A function is sent by the name of its module if it has one, and workers must be able to import it: "
             f"cloudpickle.register_pickle_by_value({error.name or 'module'}) sends it along instead."
         )
     text, whole = "".join(traceback.format_exception_only(error)).strip(), "".join(traceback.format_exception(error))
-    return Failure(_pickled(error), text, whole, doing, line, advice)  # pickling takes the traceback away
+    return Failure(_pickle(error), text, whole, doing, line, advice)  # pickling removes the traceback
 
 
-def _pickled(error: BaseException) -> bytes | None:
-    """An error in bytes; None if it cannot travel, or not back."""
+def _pickle(error: BaseException) -> bytes | None:
+    """Return an exception as bytes; None if it cannot be pickled and unpickled."""
     try:
         import cloudpickle
 
         content = bytes(cloudpickle.dumps(error.with_traceback(None)))
-        pickle.loads(content)  # noqa: S301  (what was just made)
-    except Exception:  # noqa: BLE001  (whatever stops it: then its text travels)
+        pickle.loads(content)  # noqa: S301  (our own bytes)
+    except Exception:  # noqa: BLE001  (whatever the reason, the text is sent instead)
         return None
     return content
 
 
 def block_text(plan: Plan, block: Block) -> str:
-    """A block in words: "block 3, rows 30 to 39 of the Jacobian"."""
+    """Describe a block: "block 3, rows 30 to 39 of the Jacobian"."""
     numbers = f"{block.kind[:-1]} {block.start}" if block.size == 1 else f"{block.kind} {block.start} to {block.stop - 1}"
     return f"block {block.number}, {numbers} of the Jacobian"

@@ -1,4 +1,4 @@
-"""What travels to the workers: the question, the plan, and where the numbers go."""
+"""Jobs: the request, the plan and the target, as sent to the workers."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from gradlab.explore.jacobian.targets.zarr_store import KeyBeside
 from gradlab.explore.jacobian.tracing import DerivativeRequest, record
 
 INSTALL = "pip install 'gradlab[distributed]'"
-MARK = "gradlab.mark"  # the key in a store that says of which job's it is
-NAMED = 3  # things that cannot travel which a message names
+MARK = "gradlab.mark"  # key in a store that names its job
+NAMED = 3  # names in a message on objects that cannot be pickled
 
 
 class OtherValuesError(RuntimeError):
-    """A worker's call of the function gave other values than the one that the plan was made by."""
+    """The function returned other values on a worker than where the plan was made."""
 
 
 @dataclass
 class Job:
-    """The work of a run, in the process that it was asked in or in a worker's.
+    """Work of a run, in the process that requested it or on a worker.
 
     Attributes
     ----------
     question : DerivativeRequest
     plan : Plan
     output : list of float
-        A summary of what the function returned where the run was asked: workers compare.
+        Summary of the function's output where the run was requested, for workers to compare.
     target : Target or None
-        What a worker writes into; None: it gives the numbers back.
+        Where workers write; None if they return the numbers.
     token : str
-        A name of its own.
+        A unique name.
     """
 
     question: DerivativeRequest
@@ -57,13 +57,13 @@ class Job:
         vars(self).update(state, here=threading.local())
 
     def graph(self) -> DifferentiatedGraph:
-        """The graph, recorded once in each thread: a sweep may unpack what a node has saved, and two would meet there."""
+        """Return the graph, recorded once per thread: a sweep may unpack saved tensors, which is not thread-safe."""
         graph: DifferentiatedGraph | None = getattr(self.here, "graph", None)
         if graph is None:
             graph = record(self.question).graph
             if graph.shape != self.plan.shape or not close(summary(graph.output()), self.output):
                 raise OtherValuesError(
-                    "the function gives other values on a worker than where the Jacobian was asked for: it depends on something "
+                    "the function returns other values on a worker than in the process of the Jacobian: it depends on something "
                     "else, random numbers, a file or a global that only one of them has. Give it everything as arguments or in "
                     "its closure, and random numbers as a tensor that was drawn before"
                 )
@@ -72,7 +72,7 @@ class Job:
 
     @cached_property
     def reaches(self) -> bool:
-        """Whether this process sees the same store as the one that asked: a key that this one wrote says so."""
+        """True if this process can access the same store as the requesting one, according to a key that that process wrote."""
         if self.target is None:
             return False
         place = self.target.place()
@@ -82,7 +82,7 @@ class Job:
 
 
 class Packed:
-    """A job as bytes, opened where it is first used. One such object serves all threads of a worker."""
+    """A pickled job that is unpickled on first use. One such object serves all threads of a worker."""
 
     def __init__(self, token: str, content: bytes) -> None:
         self.token, self.content = token, content
@@ -100,30 +100,30 @@ class Packed:
 
     @property
     def job(self) -> Job:
-        """The job itself."""
+        """Return the job itself."""
         with self.lock:
             if self.opened is None:
                 self.opened = pickle.loads(self.content)  # noqa: S301  (from our own client)
             return self.opened
 
 
-def packed(job: Job) -> Packed:
-    """A job that can travel.
+def pack(job: Job) -> Packed:
+    """Pickle a job.
 
     Raises
     ------
     TypeError
-        If the function or its inputs cannot.
+        If the function or its inputs cannot be pickled.
     """
     return Packed(job.token, bytes_of(job, job.question))
 
 
 def bytes_of(value: Any, question: DerivativeRequest) -> bytes:
-    """A value by cloudpickle; what of the question cannot travel is named."""
+    """Pickle a value by cloudpickle. If parts of the request cannot be pickled, the error names them."""
     try:
         import cloudpickle
     except ImportError:
-        raise ImportError(f"functions travel to other processes by cloudpickle, which is not installed: {INSTALL}") from None
+        raise ImportError(f"functions are sent to other processes by cloudpickle, which is not installed: {INSTALL}") from None
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         """Pickle class methods by name, and code with its file name.
@@ -144,21 +144,21 @@ def bytes_of(value: Any, question: DerivativeRequest) -> bytes:
     try:
         Pickler(content).dump(value)
         return content.getvalue()
-    except Exception as error:  # of the user's objects: whatever their own way to be pickled raises
+    except Exception as error:  # the user's objects may raise anything when they are pickled
         culprits = _culprits(question, cloudpickle)
         raise TypeError(
-            f"what is computed cannot travel to the workers, and nothing was started: {culprits or 'it'} cannot be pickled "
-            f"({type(error).__name__}: {error}). Make such things inside of the function, or give executor= a ThreadPoolExecutor"
+            f"the function cannot be sent to the workers, and nothing was started: {culprits or 'it'} cannot be pickled "
+            f"({type(error).__name__}: {error}). Create such objects inside the function, or give executor= a ThreadPoolExecutor"
         ) from error
 
 
 def code_with_filename(make: Callable[..., CodeType], parts: tuple[Any, ...], filename: str) -> CodeType:
-    """Rebuild a code object, with the file name that it had where it was pickled."""
+    """Rebuild a code object with the file name that it had when it was pickled."""
     return make(*parts).replace(co_filename=filename)
 
 
 def _culprits(question: DerivativeRequest, cloudpickle: Any) -> str:
-    """What of the function cannot be pickled, by name."""
+    """Return the names of the function's parts that cannot be pickled."""
     function = question.target
     name = getattr(function, "__name__", type(function).__name__)
     code = getattr(function, "__code__", None)

@@ -1,8 +1,7 @@
-"""Who tasks are handed to: a `dask.distributed.Client`, or any `concurrent.futures.Executor`.
+"""Pools that run tasks: a `dask.distributed.Client`, or any `concurrent.futures.Executor`.
 
-Both hand back futures that call when they are done, so one loop serves both. They differ in how the job travels: threads share
-it; dask scatters it, once to each worker; a process of an executor that does not know it says so, and the task is sent again with
-it.
+Both return futures with callbacks, so one loop serves both. They differ in how the job is sent. Threads share it. Dask scatters
+it, once to each worker. A process of an executor that does not have the job says so, and the task is sent again with the job.
 """
 
 from __future__ import annotations
@@ -16,51 +15,51 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradlab import clock
-from gradlab.explore.jacobian.distributed.job import Job, Packed, bytes_of, packed
-from gradlab.explore.jacobian.distributed.tasks import Answer, Task, idle, known
+from gradlab.explore.jacobian.distributed.job import Job, Packed, bytes_of, pack
+from gradlab.explore.jacobian.distributed.tasks import Answer, Task, call_cached, idle
 from gradlab.explore.jacobian.tracing import DerivativeRequest, kind_text
 
-RECOUNTED = 5.0  # seconds after which the workers of a cluster, which may grow, are counted again
+RECOUNTED = 5.0  # seconds between counts of the workers of a cluster, which may grow
 FIRST_WORKER = 600.0  # seconds to wait for the first worker of a cluster that starts them on demand
-LOST, PAUSE = 10, 0.5  # times that a job which a cluster has lost is sent again, and seconds between
+LOST, PAUSE = 10, 0.5  # times that a lost job is sent again, and seconds between
 
 
 class Pool:
-    """What runs tasks.
+    """Base class of pools, which run tasks.
 
     Attributes
     ----------
     name : str
-        What it is called in messages.
+        Name in messages.
     shares_memory : bool
-        Whether workers have the same objects: a store in memory, say, is the same one there.
+        Whether workers share the objects of this process, such as a store in memory.
     """
 
     name, shares_memory = "", False
 
     def workers(self) -> int:
-        """How many tasks run at once."""
+        """Return the number of tasks that run at once."""
         raise NotImplementedError
 
     def send(self, job: Job) -> None:
-        """Have a job ready for `submit`."""
+        """Prepare a job for `submit`."""
         raise NotImplementedError
 
     def submit(self, what: Task, numbers: Sequence[int], again: bool = False) -> Any:
-        """A future for a task with some blocks of the job. `again`: it was submitted before, and no answer came of it."""
+        """Return a future for a task with some blocks of the job. `again`: it was submitted before, and got no answer."""
         raise NotImplementedError
 
     def answer(self, future: Any) -> Answer | None:
-        """What came of a future that is done; None if it must be submitted again."""
+        """Return the answer of a finished future; None if the task must be submitted again."""
         raise NotImplementedError
 
     def cancel(self, futures: Sequence[Any]) -> None:
-        """Let go of what has not begun."""
+        """Cancel tasks that have not started."""
         for future in futures:
             future.cancel()
 
     def close(self) -> None:
-        """Let go of the job."""
+        """Release the job."""
 
 
 class ThreadPool(Pool):
@@ -88,7 +87,7 @@ class ThreadPool(Pool):
 
 
 class ProcessPool(Pool):
-    """Processes of any executor, which gradlab is installed for."""
+    """Processes of any executor, in which gradlab can be imported."""
 
     def __init__(self, executor: Any) -> None:
         self.executor, self.name = executor, "processes"
@@ -98,17 +97,17 @@ class ProcessPool(Pool):
         return _size(self.executor)
 
     def send(self, job: Job) -> None:
-        self.packed = packed(job)
+        self.packed = pack(job)
 
     def submit(self, what: Task, numbers: Sequence[int], again: bool = False) -> Any:
         assert self.packed is not None
-        return self.executor.submit(known, what, self.packed.token, self.packed.content if again else None, tuple(numbers))
+        return self.executor.submit(call_cached, what, self.packed.token, self.packed.content if again else None, tuple(numbers))
 
     def answer(self, future: Any) -> Answer | None:
         try:
             answer: Answer = future.result()
         except concurrent.futures.BrokenExecutor as error:
-            error.add_note("A process of the executor died, which no executor outlives. Asking again with a new one goes on.")
+            error.add_note("A process of the executor died, which breaks it. Another request with a new one continues.")
             raise
         return None if answer.unknown else answer
 
@@ -129,7 +128,7 @@ class DaskPool(Pool):
         return max(1, self.count)
 
     def send(self, job: Job) -> None:
-        self.packed = packed(job)
+        self.packed = pack(job)
         if not self.client.nthreads():
             self.client.submit(idle, key=f"gradlab-idle-{uuid.uuid4().hex}").result(timeout=FIRST_WORKER)
             self.counted = -RECOUNTED
@@ -140,7 +139,7 @@ class DaskPool(Pool):
             try:
                 self.scattered = self.client.scatter(self.packed, broadcast=True, hash=False)
                 return
-            except OSError:  # a worker that was to have it has just died
+            except OSError:  # a worker that was receiving it has just died
                 if not left or self.client.status != "running":
                     raise
                 time.sleep(PAUSE)
@@ -159,7 +158,7 @@ class DaskPool(Pool):
             self.lost += 1
             if self.lost > LOST or self.client.status != "running":
                 raise ConnectionError(
-                    f"the dask cluster lost the work and does not take it again (its client is {self.client.status!r})"
+                    f"the Dask cluster lost the work and does not accept it again (its client is {self.client.status!r})"
                 ) from None
             return None
         finally:
@@ -177,18 +176,18 @@ class DaskPool(Pool):
 
 
 def _size(executor: Any) -> int:
-    """How many workers an executor has; where it does not say, as many as processors."""
+    """Return the number of an executor's workers, or of processors if it is unknown."""
     said = getattr(executor, "_max_workers", None)
     return said if isinstance(said, int) and said > 0 else os.cpu_count() or 1
 
 
 def pool_of(executor: Any) -> Pool:
-    """The pool of what a user gave.
+    """Return the pool of an executor given by the user.
 
     Raises
     ------
     TypeError
-        If it is neither a client of dask's nor an executor.
+        If it is not a Dask client or an executor.
     """
     distributed = sys.modules.get("distributed")
     if distributed is not None and isinstance(executor, distributed.Client):
@@ -204,12 +203,12 @@ def pool_of(executor: Any) -> Pool:
 
 
 def pool_for(executor: Any, question: DerivativeRequest) -> Pool:
-    """The pool of an executor, if it can compute this: what cannot is refused before anything starts.
+    """Return the pool of an executor, if it can compute this request; otherwise raise before anything starts.
 
     Raises
     ------
     TypeError
-        If it is no executor, or the function is none, or cannot travel.
+        If it is not an executor, or if the target is not a function or cannot be pickled.
     """
     pool = pool_of(executor)
     if not question.is_function:

@@ -1,7 +1,7 @@
-"""One run on workers: tasks handed out as they finish, and what comes back stored, noted and told.
+"""A run on workers: submits tasks as others finish, and stores, records and reports the results.
 
-At most so many tasks are under way as keep every worker busy, so what waits on workers or comes back to the client is bounded
-however large the result is, and a run that is stopped loses those tasks alone.
+The number of tasks under way is just large enough to keep every worker busy. So the memory on workers and for results on the
+client is bounded however large the matrix is, and a run that is stopped loses only those tasks.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from gradlab.explore.jacobian.distributed.tasks import Answer, Task, read, run
 from gradlab.explore.jacobian.memory import SHARE, free_memory
 from gradlab.explore.jacobian.methods import compute_block
 from gradlab.explore.jacobian.plan import Block, make_plan
-from gradlab.explore.jacobian.progress import told
+from gradlab.explore.jacobian.progress import report_progress
 from gradlab.explore.jacobian.runner import Runner
 from gradlab.explore.jacobian.targets.zarr_store import KeyBeside
 from gradlab.explore.jacobian.tracing import DerivativeRequest
 
-AHEAD = 2  # tasks under way for each worker: one runs, one waits
-GIVEN_BACK = 64e6  # bytes of numbers that a task may give back, where it has several blocks
+AHEAD = 2  # tasks under way per worker: one runs, one waits
+GIVEN_BACK = 64e6  # bytes of numbers that a task of several blocks may return
 
 
 def plan_for(pool: Pool, runner: Runner) -> None:
-    """Have blocks that take about half a second here, and enough of them for all workers; if nobody said how large they are."""
+    """Choose blocks that take about half a second here, and enough of them for all workers, unless the chunk size is given."""
     if not runner.chunk_is_open or runner.graph is None:
         return
     graph, plan = runner.graph, runner.plan
@@ -47,34 +47,34 @@ def plan_for(pool: Pool, runner: Runner) -> None:
 
     chunk = affordable(measure, most) if plan.sweeps else 1
     if runner.store.out is not None:
-        chunk = runner.store.out.aligned(plan, chunk)
+        chunk = runner.store.out.aligned_chunk(plan, chunk)
     if chunk != plan.chunk:
         runner.store.plan = make_plan(graph, plan=plan, chunk_size=chunk)
 
 
 class Workers:
-    """An executor's workers, as what a `Runner` has compute elsewhere.
+    """An executor's workers, as the `elsewhere` of a `Runner`.
 
     Raises
     ------
     TypeError
-        If it is no executor, or if the question is of no function, or of one that cannot travel.
+        If it is not an executor, or if the request has no function or one that cannot be pickled.
     """
 
     def __init__(self, executor: Any, question: DerivativeRequest) -> None:
         self.pool = pool_for(executor, question)
 
     def size(self, runner: Runner) -> None:
-        """Have the plan in blocks of the size that workers want."""
+        """Resize the plan's blocks for the workers."""
         plan_for(self.pool, runner)
 
     def compute(self, runner: Runner, progress: Any = None) -> None:
-        """Compute and store all that is missing."""
-        if runner.noted is None:
+        """Compute and store all missing blocks."""
+        if runner.on_stored is None:
             with runner.store.lock:
                 plan_for(self.pool, runner)
         try:
-            with self._sent(runner) as job:
+            with self._send(runner) as job:
                 DistributedRun(runner, self.pool, job).whole(runner.progress if progress is None else progress)
         except BaseException as error:
             runner.explain(error)
@@ -82,10 +82,10 @@ class Workers:
         runner.settle()
 
     def read(self, runner: Runner, stretches: Sequence[range]) -> list[int] | None:
-        """The sums of the digests of stretches of blocks, as the target has them; None if workers do not see it."""
+        """Return sums of the digests of stretches of blocks in the target; None if workers cannot access it."""
         if not stretches or runner.store.out is None or runner.store.out.takes == "any":
             return None
-        with self._sent(runner) as job:
+        with self._send(runner) as job:
             tasks, waiting, sums = Tasks(self.pool), deque(stretches), dict.fromkeys(stretches, 0)
             try:
                 while job.target is not None and (waiting or tasks.under_way):
@@ -103,13 +103,13 @@ class Workers:
         return list(sums.values()) if job.target is not None else None
 
     @contextmanager
-    def _sent(self, runner: Runner) -> Iterator[Job]:
-        """The job of a runner, sent to the workers, its target marked so that they know it again."""
+    def _send(self, runner: Runner) -> Iterator[Job]:
+        """Send a runner's job to the workers, with its target marked so that they recognise it."""
         question, graph, out = runner.question, runner.graph, runner.store.out
         assert question is not None
         assert graph is not None
         shared = out if out is not None and out.takes != "any" and (out.travels or self.pool.shares_memory) else None
-        plan = replace(runner.plan)  # without what it has worked out for itself
+        plan = replace(runner.plan)  # without its cached properties
         job = Job(question, plan, summary(graph.output()), shared, uuid.uuid4().hex)
         place = shared.place() if shared is not None else None
         mark = KeyBeside(place.base, MARK) if isinstance(place, KeyBeside) else None
@@ -121,12 +121,12 @@ class Workers:
         finally:
             self.pool.close()
             if mark is not None:
-                with suppress(OSError):  # of a store that failed, which was said
+                with suppress(OSError):  # the store failed, which was reported
                     mark.remove()
 
 
 class Tasks:
-    """Tasks under way in a pool. One that was lost is sent again."""
+    """Tasks under way in a pool. A lost task is sent again."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -134,13 +134,13 @@ class Tasks:
         self.under_way: dict[Any, tuple[Task, Sequence[int]]] = {}
 
     def submit(self, what: Task, numbers: Sequence[int], again: bool = False) -> None:
-        """Hand out a task."""
+        """Submit a task."""
         future = self.pool.submit(what, numbers, again)
         self.under_way[future] = what, numbers
         future.add_done_callback(self.finished.put)
 
     def answers(self) -> Iterator[tuple[Sequence[int], Answer]]:
-        """(the blocks, what came of them) of the tasks that are done: one at least, unless it was lost."""
+        """Yield (blocks, answer) of the tasks that are done: at least one, unless it was lost."""
         future = self.finished.get()
         while True:
             what, numbers = self.under_way.pop(future)
@@ -158,7 +158,7 @@ class Tasks:
             future = self.finished.get()
 
     def cancel(self) -> None:
-        """Let go of what has not begun."""
+        """Cancel tasks that have not started."""
         self.pool.cancel([future for future in self.under_way if not future.done()])
 
 
@@ -171,18 +171,18 @@ class DistributedRun:
         self.sizes, self.tasks = Sizes(), Tasks(pool)
         missing = runner.missing()
         self.units = deque(out.units(job.plan, missing) if out is not None else [[block] for block in missing])
-        self.left, self.total = len(missing), len(job.plan.blocks())  # blocks that are not stored, and all
-        self.waiting = self.left  # those that nobody has been handed
-        self.made, self.gathers = 0, job.target is None  # what was computed; whether numbers come back here
-        self.differences: dict[str, None] = {}  # in the order in which they were met
+        self.left, self.total = len(missing), len(job.plan.blocks())  # blocks that are not stored, and all blocks
+        self.waiting = self.left  # blocks that were not submitted yet
+        self.made, self.gathers = 0, job.target is None  # blocks computed; whether numbers are returned to this process
+        self.differences: dict[str, None] = {}  # in order of appearance
         assert runner.graph is not None
         self.here = environment(runner.graph.inputs[0])
 
     def whole(self, progress: Any) -> None:
-        """Hand out all of it, and take in what comes."""
+        """Submit all blocks, and store the results."""
         known = self.total - self.left
         try:
-            with told(progress, known, self.total, "blocks") as tell:
+            with report_progress(progress, known, self.total, "blocks") as report:
                 while self.left:
                     self._hand_out()
                     for numbers, answer in self.tasks.answers():
@@ -190,7 +190,7 @@ class DistributedRun:
                         if answer.failure is not None:
                             raise answer.failure.error()
                         self.sizes.note(answer.seconds, len(numbers))
-                    tell(self.total - self.left)
+                    report(self.total - self.left)
         finally:
             self.tasks.cancel()
             self._say_equality()
@@ -207,14 +207,14 @@ class DistributedRun:
             self.tasks.submit(run, [block.number for block in blocks])
 
     def _most(self, workers: int) -> int:
-        """How many tasks may be under way: their numbers may all come back at once, and must have room."""
+        """Return the maximum number of tasks under way. All of their numbers may come back at once, and must fit into memory."""
         if not self.gathers:
             return AHEAD * workers
         room = SHARE * free_memory() // max(GIVEN_BACK, self._bytes(self.job.plan.block(0)))
         return int(max(1, min(AHEAD * workers, room)))
 
     def _room(self, block: Block) -> int:
-        """How many blocks like this a task may have that gives its numbers back."""
+        """Return the maximum number of blocks like this in a task that returns its numbers."""
         return max(1, int(GIVEN_BACK // self._bytes(block))) if self.gathers else self.waiting
 
     def _bytes(self, block: Block) -> int:
@@ -224,31 +224,33 @@ class DistributedRun:
         return max(1, block.size * across * self.runner.store.dtype.itemsize)
 
     def _keep(self, answer: Answer) -> None:
-        """Store what a worker gave back, note what it has written."""
+        """Store blocks that a worker returned, and record blocks that it has written."""
         runner, store, plan, out = self.runner, self.runner.store, self.job.plan, self.out
         with store.lock:
             noted: dict[Block, int | None] = {}
             for number, values in answer.values.items():
                 block = plan.block(number)
-                if number not in store.done:  # by another thread meanwhile
+                if number not in store.done:  # not stored by another thread meanwhile
                     store.put(block, values)
                     apart = out is not None and out.takes != "any"
-                    noted[block] = digest_of(number, out.written(plan, block, values)) if out is not None and apart else None
+                    noted[block] = (
+                        digest_of(number, out.expected_contents(plan, block, values)) if out is not None and apart else None
+                    )
             for number, digest in answer.written.items():
                 block = plan.block(number)
                 store.take_over([block])
                 noted[block] = digest
             runner.sweeps += sum(block.size for block in noted)
-            if noted and runner.noted is not None:
-                runner.noted(noted)
-        self.gathers = self.gathers or bool(answer.values)  # a worker that does not see the target
+            if noted and runner.on_stored is not None:
+                runner.on_stored(noted)
+        self.gathers = self.gathers or bool(answer.values)  # the worker cannot access the target
         done = len(answer.values) + len(answer.written)
         self.left, self.made = self.left - done, self.made + done
         for said in differing(self.here, answer.environment) if answer.environment else ():
             self.differences[said] = None
 
     def _say_equality(self) -> None:
-        """Say in the plan how near the numbers are to one process's."""
+        """Write into the plan how close the numbers are to one process's."""
         store = self.runner.store
         if not self.made or store.plan is None:
             return

@@ -1,18 +1,19 @@
-"""How much one task has: enough that handing it out costs little, and not so much that a lost one costs much.
+"""Sizes of tasks: large enough that the overhead is small, small enough that a lost task costs little.
 
-dask's scheduler takes up to a millisecond a task (its documentation, "Best Practices"), whatever the number of workers. So W
+Dask's scheduler takes up to a millisecond per task (its documentation, "Best Practices"), whatever the number of workers. So W
 workers with tasks of T seconds keep it busy for W · 1 ms / T of its time, and T must grow with W; at 1 000 workers and 5 s that
-is a fifth. What is left in the end must go round: every worker should have a few tasks, or the last ones are waited for.
+is a fifth. Near the end, the rest must be shared evenly: every worker should have a few tasks, or all wait for the last ones.
 
-What of their time workers compute by these sizes, and the seconds of a task, as `benchmarks/distributed.py` reckons it:
+The share of their time that workers compute with these sizes, and the seconds per task, as estimated by
+`benchmarks/distributed.py`:
 
     workers   blocks of 1 ms   of 0.1 s       of 0.5 s       of 2 s         of 10 s
          10   99.8 % (1.9)     99.9 % (1.9)   99.7 % (1.9)   98.5 % (2.0)   92.1 % (10)
         100   99.5 % (1.9)     99.5 % (1.9)   99.5 % (1.9)   98.7 % (2.0)   95.9 % (10)
       1 000   99.3 % (4.3)     99.3 % (4.3)   99.3 % (4.3)   98.3 % (3.8)   93.4 % (10)
 
-A block of the plan is what one sweep computes. Its size is chosen before the run, for half a second by what sweeps take here; a
-task is as many blocks as the workers are measured to do in the time.
+A block of the plan is what one sweep computes. Its size is chosen before the run, for half a second by the time of sweeps here. A
+task has as many blocks as the workers are measured to compute in the desired time.
 """
 
 from __future__ import annotations
@@ -21,40 +22,40 @@ import math
 from collections.abc import Callable
 
 SHORTEST, USUAL, LONGEST = 0.5, 2.0, 5.0  # seconds of a task
-OVERHEAD = 0.001  # seconds of the scheduler's for a task
-BUSY = 0.2  # of its time that the scheduler may be kept busy
-ROUNDS = 4  # tasks of the shortest duration, or more, that a worker should have in the end
+OVERHEAD = 0.001  # scheduler's seconds per task
+BUSY = 0.2  # maximum share of the scheduler's time
+ROUNDS = 4  # tasks of at least the shortest duration that a worker should have near the end
 BLOCK_SECONDS = 0.5
-LATEST = 0.3  # what the latest measurement counts in the mean
+LATEST = 0.3  # weight of the latest measurement in the mean
 
 
 def task_seconds(workers: int, left: float = math.inf) -> float:
-    """How long a task should take, given the seconds of work that are left for all workers together."""
+    """Return the duration of a task, given the seconds of work left for all workers together."""
     wanted = min(max(USUAL, workers * OVERHEAD / BUSY), left / (ROUNDS * max(workers, 1)))
     return min(max(wanted, SHORTEST), LONGEST)
 
 
 class Sizes:
-    """How many blocks a task has, by what blocks were measured to take."""
+    """Number of blocks per task, from measured times."""
 
     def __init__(self) -> None:
-        self.seconds: float | None = None  # of a block
+        self.seconds: float | None = None  # per block
 
     def note(self, seconds: float, blocks: int) -> None:
-        """What some blocks took."""
+        """Record the time of some blocks."""
         if blocks:
             each = max(seconds / blocks, 1e-6)
             self.seconds = each if self.seconds is None else (1 - LATEST) * self.seconds + LATEST * each
 
     def blocks(self, left: int, workers: int) -> int:
-        """Of so many blocks that are left, how many the next task has: one, until something was measured."""
+        """Return the number of blocks of the next task, given those left: one, until there is a measurement."""
         if self.seconds is None:
             return 1
         return max(1, round(task_seconds(workers, left * self.seconds) / self.seconds))
 
 
 def affordable(measure: Callable[[int], float], most: int) -> int:
-    """How many vectors, `most` at most, are swept at once in the time of a block; `measure` says what some take."""
+    """Return how many vectors, at most `most`, can be swept in the time of a block; `measure` returns the time for a number."""
     count = 1
     while True:
         seconds = max(measure(count), 1e-9)

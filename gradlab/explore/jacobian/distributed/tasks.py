@@ -1,4 +1,4 @@
-"""What a worker does: some blocks of a job, computed, and written where the job says or given back."""
+"""Tasks of a worker: compute some blocks of a job, and write them to the target or return them."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ import numpy as np
 from gradlab import clock
 from gradlab.explore.jacobian.checkpoint import digest_of
 from gradlab.explore.jacobian.distributed.environment import environment
-from gradlab.explore.jacobian.distributed.failures import Failure, block_text, caught
+from gradlab.explore.jacobian.distributed.failures import Failure, block_text, failure_of
 from gradlab.explore.jacobian.distributed.job import Job, Packed
 from gradlab.explore.jacobian.methods import compute_block
 
-KEPT = 2  # jobs that a process of concurrent.futures remembers
+KEPT = 2  # jobs that a process of concurrent.futures caches
 _kept: OrderedDict[str, Packed] = OrderedDict()
 _lock = Lock()
 
 
 @dataclass
 class Answer:
-    """What came of a task.
+    """Result of a task.
 
     Attributes
     ----------
     written : dict of int to int
-        The blocks that are in the target, and their digests.
+        Digests of the blocks that were written to the target.
     values : dict of int to ndarray
-        The numbers of those that the worker could not write.
+        Numbers of the blocks that the worker could not write.
     seconds : float
-        What these blocks took, together.
+        Total time of these blocks.
     began : float
-        What it took before, once a worker: the job opened, the function called.
+        Time to unpickle the job and call the function, once per worker.
     read : dict of int to int
-        The digests of blocks that the target has, where these were asked for.
+        Digests of blocks in the target, if requested.
     failure : Failure or None
-        What stopped it; the blocks before are done.
+        The error that stopped the task; the blocks before it are done.
     surroundings : dict of str to str
-        What the worker computes by.
+        Facts on the worker's environment.
     unknown : bool
-        The worker does not have the job: send it along.
+        Whether the worker does not have the job, which must then be sent along.
     """
 
     written: dict[int, int] = field(default_factory=dict)
@@ -60,7 +60,7 @@ Task = Callable[[Job | Packed, Sequence[int]], Answer]
 
 
 def run(job: Job | Packed, numbers: Sequence[int]) -> Answer:
-    """Compute some blocks. A unit of blocks (see `Target.units`) is a task's, whole."""
+    """Compute some blocks. All blocks of a unit (see `Target.units`) are in one task."""
     answer, start = Answer(), clock.now()
     doing = "when a worker began, before any block"
     try:
@@ -80,15 +80,15 @@ def run(job: Job | Packed, numbers: Sequence[int]) -> Answer:
                 continue
             doing = f"by a worker that wrote {block_text(job.plan, block)}, into {target.what}"
             target.put(job.plan, block, values)
-            answer.written[number] = digest_of(number, target.written(job.plan, block, values))
-    except Exception as error:  # noqa: BLE001  (the user's function, a rule, a store: the client raises it again)
-        answer.failure = caught(error, doing)
+            answer.written[number] = digest_of(number, target.expected_contents(job.plan, block, values))
+    except Exception as error:  # noqa: BLE001  (from the user's function, a rule or a store: the client raises it again)
+        answer.failure = failure_of(error, doing)
     answer.seconds = clock.now() - start
     return answer
 
 
 def read(job: Job | Packed, numbers: Sequence[int]) -> Answer:
-    """What the target has of some blocks, by digests; of none if this worker does not see it."""
+    """Return the digests of blocks in the target; none if this worker cannot access it."""
     answer, doing = Answer(), "when a worker began to read"
     try:
         if isinstance(job, Packed):
@@ -96,14 +96,14 @@ def read(job: Job | Packed, numbers: Sequence[int]) -> Answer:
         for number in numbers if job.reaches and job.target is not None else ():
             block = job.plan.block(number)
             doing = f"by a worker that read {block_text(job.plan, block)}"
-            answer.read[number] = digest_of(number, job.target.held(job.plan, block))  # type: ignore[union-attr]
-    except Exception as error:  # noqa: BLE001  (of a store: the client raises it again)
-        answer.failure = caught(error, doing)
+            answer.read[number] = digest_of(number, job.target.read_block(job.plan, block))  # type: ignore[union-attr]
+    except Exception as error:  # noqa: BLE001  (from a store: the client raises it again)
+        answer.failure = failure_of(error, doing)
     return answer
 
 
-def known(what: Task, token: str, content: bytes | None, numbers: Sequence[int]) -> Answer:
-    """`run` or `read` in a process that remembers jobs: `content` comes along where it does not have this one."""
+def call_cached(what: Task, token: str, content: bytes | None, numbers: Sequence[int]) -> Answer:
+    """Call `run` or `read` in a process that caches jobs. `content` is sent along if the process does not have this one."""
     with _lock:
         job = _kept.get(token)
         if job is None and content is not None:
@@ -114,4 +114,4 @@ def known(what: Task, token: str, content: bytes | None, numbers: Sequence[int])
 
 
 def idle() -> Any:
-    """Nothing: by it a cluster that starts workers on demand is asked for one."""
+    """Return at once. A cluster that starts workers on demand starts one for it."""

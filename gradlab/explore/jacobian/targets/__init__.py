@@ -1,4 +1,4 @@
-"""Where a Jacobian is written: a NumPy array or file, a zarr array, or CSR parts in a zarr group.
+"""Targets: a NumPy array or file, a zarr array, or CSR parts in a zarr group.
 
 A dense matrix is one array. A sparse one is a zarr group that reads without gradlab::
 
@@ -10,11 +10,11 @@ A dense matrix is one array. A sparse one is a zarr group that reads without gra
     ]
     J = scipy.sparse.vstack(matrices) if group.attrs["parts"] == "stacked" else sum(matrices)
 
-A part is what one block of the plan has: of rows, the part's rows ("stacked"); of columns or of colours, whose entries are all
-over the matrix, a matrix of J's shape ("added"). zarr is imported by those who use it.
+A part is one block of the plan. For blocks of rows, it has the block's rows ("stacked"). For columns or colours, whose entries
+are all over the matrix, it is a matrix of J's shape ("added"). zarr is imported only when it is used.
 """
 
-from gradlab.explore.jacobian.targets.opening import opened
+from gradlab.explore.jacobian.targets.opening import open_target
 from gradlab.explore.jacobian.targets.target import Target
 
 __all__ = ["Target", "opened"]

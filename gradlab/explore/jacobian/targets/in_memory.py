@@ -1,4 +1,4 @@
-"""A NumPy array, or a file that one maps."""
+"""A target that is a NumPy array or a memory-mapped file."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 import numpy as np
 
 from gradlab.explore.jacobian.memory import first_byte, needs_disk
-from gradlab.explore.jacobian.methods import canonical, held, scatter
+from gradlab.explore.jacobian.methods import canonical, read_block, scatter
 from gradlab.explore.jacobian.plan import Block, Plan
 from gradlab.explore.jacobian.targets.target import Place, Target
 
 
 class ArrayTarget(Target):
-    """A NumPy array that a user gave."""
+    """A NumPy array given by the user."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
-        self.matrix = array.view(np.ndarray)  # a view: it will be read only, and what was given will not
+        self.matrix = array.view(np.ndarray)  # a view, which will be read-only, unlike the user's array
 
     @property
-    def mapped(self) -> bool:
-        """Whether it is a file's."""
+    def is_mapped(self) -> bool:
+        """True for a memory-mapped file."""
         return isinstance(self.array, np.memmap) and bool(self.array.filename)
 
     @property
@@ -47,26 +47,26 @@ class ArrayTarget(Target):
             how = f" (opened with mode={out.mode!r}; 'r+' can be written)" if isinstance(out, np.memmap) else ""
             raise ValueError(f"out= is read only{how}")
         if any(step == 0 and size > 1 for step, size in zip(out.strides, out.shape, strict=True)):
-            raise ValueError("out= is a broadcast array, several of whose elements are one in memory; give an array of its own")
+            raise ValueError("out= is a broadcast array, whose elements share memory; give an array with its own memory")
         for name, array in others:
             if np.shares_memory(out, array):
-                raise ValueError(f"out= shares memory with {name}, which would be overwritten; give an array of its own")
+                raise ValueError(f"out= shares memory with {name}, which would be overwritten; give an array with its own memory")
 
     def reserve(self) -> None:
         needs_disk(self.array)
 
     def place(self) -> Place | None:
-        return FileBeside(Path(f"{self.array.filename}.json")) if isinstance(self.array, np.memmap) and self.mapped else None
+        return FileBeside(Path(f"{self.array.filename}.json")) if isinstance(self.array, np.memmap) and self.is_mapped else None
 
     def put(self, plan: Plan, block: Block, values: np.ndarray) -> None:
         rows, columns, numbers = scatter(plan, block, values)
         self.matrix[rows, columns] = numbers
 
-    def written(self, plan: Plan, block: Block, values: np.ndarray) -> tuple[np.ndarray, ...]:
+    def expected_contents(self, plan: Plan, block: Block, values: np.ndarray) -> tuple[np.ndarray, ...]:
         return (canonical(plan, block, values),)
 
-    def held(self, plan: Plan, block: Block) -> tuple[np.ndarray, ...]:
-        return (held(plan, self.array, block),)
+    def read_block(self, plan: Plan, block: Block) -> tuple[np.ndarray, ...]:
+        return (read_block(plan, self.array, block),)
 
     def settle(self) -> None:
         if isinstance(self.array, np.memmap):
@@ -74,7 +74,7 @@ class ArrayTarget(Target):
 
 
 class FileBeside:
-    """A file beside another: put in its place by one rename, so that it is there whole or not at all."""
+    """A file beside another, which is replaced atomically by a rename."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = path, path.name
@@ -96,6 +96,6 @@ class FileBeside:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(beside, self.path)
-        except OSError:  # a full disk, say: the record that was there stays
+        except OSError:  # a full disk, for example: the old record remains
             beside.unlink(missing_ok=True)
             raise

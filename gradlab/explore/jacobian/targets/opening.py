@@ -1,4 +1,4 @@
-"""From what a user gives as `out` to the target that it is."""
+"""Convert a user's `out` to a target."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from gradlab.explore.jacobian.plan import Plan
 from gradlab.explore.jacobian.targets.in_memory import ArrayTarget
 from gradlab.explore.jacobian.targets.target import Target
 
-CHUNK_BYTES = 64e6  # of a zarr array that is made; what is larger is split across the blocks
+CHUNK_BYTES = 64e6  # maximum size of the chunks of a new zarr array; larger ones are split across the blocks
 MARK: dict[str, Any] = {
     "made by": "gradlab"
-}  # of what was made here: what resume=True may write into though there is no record yet
+}  # marks targets that gradlab created: resume=True may write to them without a record
 INSTALL = "pip install 'gradlab[distributed]'"
 
 
 class Unmade:
-    """A place where nothing is yet; what is made there, the plan decides."""
+    """A place where nothing exists yet. The plan determines the kind of target."""
 
     travels = False
     takes = "any"
@@ -29,7 +29,7 @@ class Unmade:
         self.where = where
 
     def make(self, plan: Plan, dtype: np.dtype) -> Target:
-        """A zarr group for a plan of colours, a zarr array for others."""
+        """Create a zarr group for a plan with colours, else a zarr array."""
         import zarr
 
         from gradlab.explore.jacobian.targets.zarr_array import ZarrArray
@@ -51,7 +51,7 @@ class Unmade:
 
 
 def chunks_of(plan: Plan, dtype: np.dtype) -> tuple[int, int]:
-    """Chunks that go with the blocks of a plan, split across them where they are large."""
+    """Return chunks that match the blocks of a plan, split across them if they are large."""
     along = plan.chunk * (plan.rows_a_sample if plan.kind == "samples" else 1)
     axis = int(plan.kind == "columns")
     along = max(1, min(along, plan.shape[axis]))
@@ -59,17 +59,17 @@ def chunks_of(plan: Plan, dtype: np.dtype) -> tuple[int, int]:
     return (across, along) if axis else (along, across)
 
 
-def opened(out: Any, *, resume: bool) -> Target | Unmade:
-    """The target that was given, or a place for one.
+def open_target(out: Any, *, resume: bool) -> Target | Unmade:
+    """Return the given target, or a place for one.
 
     Raises
     ------
     TypeError
-        For what is no target.
+        If `out` is not a target.
     FileExistsError
-        For a place that something is at, and that nobody asked to go on with.
+        If something exists at the place, and `resume` is not set.
     ImportError
-        If it takes zarr, and there is none.
+        If zarr is required but not installed.
     """
     if isinstance(out, np.ndarray):
         return ArrayTarget(out)
@@ -90,27 +90,27 @@ def _of_zarr(zarr: Any, out: Any, resume: bool) -> Target | Unmade:
 
     if isinstance(out, (zarr.Array, zarr.Group)):
         return ZarrArray(out) if isinstance(out, zarr.Array) else ZarrParts(out)
-    out = os.fspath(out).removeprefix("file://") if isinstance(out, (str, os.PathLike)) else out  # zarr's own store is atomic
+    out = os.fspath(out).removeprefix("file://") if isinstance(out, (str, os.PathLike)) else out  # zarr's store writes atomically
     if isinstance(out, str) and os.path.lexists(out) and not os.path.isdir(out):
-        raise _taken(out)
+        raise _exists_error(out)
     try:
         node = zarr.open(store=out, mode="r+")
     except FileNotFoundError:
         if isinstance(out, str) and os.path.isdir(out) and os.listdir(out):
-            raise _taken(out) from None
+            raise _exists_error(out) from None
         return Unmade(out)
     target = ZarrArray(node) if isinstance(node, zarr.Array) else ZarrParts(node)
     place = target.place()
     ours = place is not None and (place.read() is not None or MARK.items() <= dict(node.attrs).items())
     if not resume or not ours:
-        raise _taken(out)
+        raise _exists_error(out)
     return target
 
 
-def _taken(out: Any) -> FileExistsError:
+def _exists_error(out: Any) -> FileExistsError:
     return FileExistsError(
-        f"out={out!r}: something is there already, and nothing was overwritten. Give another place; resume=True to go on with a "
-        "Jacobian that was begun there; or a zarr array or group that you have opened, which is written over"
+        f"out={out!r}: this place exists already, and nothing was overwritten. Give another place; or resume=True to continue a "
+        "Jacobian that was started there; or a zarr array or group that you have opened, to overwrite it"
     )
 
 
@@ -118,5 +118,5 @@ def _zarr() -> Any:
     try:
         import zarr
     except ImportError:
-        raise ImportError(f"out= with a path writes it by zarr, which is not installed: {INSTALL}") from None
+        raise ImportError(f"out= with a path requires zarr, which is not installed: {INSTALL}") from None
     return zarr

@@ -1,4 +1,4 @@
-"""What every target offers, whatever it is made of."""
+"""The interface of all targets."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from gradlab.explore.jacobian.plan import Block, Plan
 
 
 class Place(Protocol):
-    """Where the record of a run is kept, beside what it is the record of. `str` of it says where."""
+    """Place of the record of a run, beside its target. `str` describes the place."""
 
     name: str
 
     def read(self) -> bytes | None:
-        """What is there; None if nothing is."""
+        """Return the contents; None if nothing exists."""
 
     def write(self, text: str) -> None:
-        """Put a text there, whole or not at all."""
+        """Write a text atomically."""
 
 
 class Target:
-    """A place that blocks of a plan are written to.
+    """A place to which blocks of a plan are written.
 
     Attributes
     ----------
     matrix : array-like or None
-        What is indexed and written like the matrix as a NumPy array is; None where the target holds no dense one.
+        Indexed and written like the matrix, as a NumPy array; None if the target holds no dense matrix.
     travels : bool
-        Whether other processes may see it: then workers try to write into it themselves.
+        Whether other processes may be able to access it. If so, workers try to write to it themselves.
     takes : {"any", "dense", "sparse"}
-        Which plans: "dense" ones have no colours, and for "sparse" zeros are left out.
+        Supported plans: "dense" ones have no colours, and "sparse" ones leave out zeros.
     what : str
-        What it is in messages: "np.memmap file J.bin".
+        Description in messages: "np.memmap file J.bin".
     """
 
     matrix: Any = None
@@ -43,40 +43,40 @@ class Target:
     what = ""
 
     def check(self, shape: tuple[int, int], dtype: np.dtype, others: Sequence[tuple[str, np.ndarray]]) -> None:
-        """Refuse a target that the Jacobian cannot be written into, or not without writing over `others`, arrays under their
+        """Raise if the Jacobian cannot be written to the target, or would overwrite one of the arrays `others`, given with their
         names."""
 
     def reserve(self) -> None:
-        """Have room for all of it, as far as that can be said beforehand."""
+        """Reserve space for the whole matrix, as far as possible in advance."""
 
     def place(self) -> Place | None:
-        """Where its record is kept; None if another process could not find it."""
+        """Return the place of its record; None if another process could not find it."""
         return None
 
     @property
     def lies(self) -> str:
-        """What must be the same when another process goes on: where the matrix lies, and in what pieces."""
+        """Facts that must be equal to resume: the position of the matrix, and its pieces."""
         return ""
 
     def put(self, plan: Plan, block: Block, values: np.ndarray) -> None:
         """Write a block."""
         raise NotImplementedError
 
-    def written(self, plan: Plan, block: Block, values: np.ndarray) -> tuple[np.ndarray, ...]:
-        """What `held` gives once `values` are written: by its digest a block is known again."""
+    def expected_contents(self, plan: Plan, block: Block, values: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return what reading the block returns once `values` are written. Its digest identifies the block."""
         raise NotImplementedError
 
-    def held(self, plan: Plan, block: Block) -> tuple[np.ndarray, ...]:
-        """What is there of a block."""
+    def read_block(self, plan: Plan, block: Block) -> tuple[np.ndarray, ...]:
+        """Read a block."""
         raise NotImplementedError
 
     def settle(self) -> None:
-        """Have what was put where a kill cannot take it."""
+        """Flush writes, so that a kill loses nothing."""
 
     def units(self, plan: Plan, blocks: Iterable[Block]) -> list[list[Block]]:
-        """The blocks in groups, each of which one writer must have: what two of different groups write is apart."""
+        """Group blocks so that writers of different groups do not conflict."""
         return [[block] for block in blocks]
 
-    def aligned(self, plan: Plan, chunk: int) -> int:
-        """A size of blocks, `chunk` or less if it can be, with which no two blocks share a piece of the target."""
+    def aligned_chunk(self, plan: Plan, chunk: int) -> int:
+        """Return a block size, at most `chunk` if possible, with which no two blocks share a piece of the target."""
         return chunk

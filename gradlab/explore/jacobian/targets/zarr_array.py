@@ -1,7 +1,7 @@
-"""A dense matrix in a zarr array, of whatever store zarr opens.
+"""A dense matrix in a zarr array, in any store that zarr opens.
 
-Two that write into one chunk of it at a time would undo each other's work, so blocks that share a chunk make up one unit of work
-(`units`), and chunks are asked for that go with the blocks (`aligned`).
+Concurrent writes to one chunk would undo each other's work. So blocks that share a chunk form one unit of work (`units`), and
+block sizes that match the chunks are preferred (`aligned_chunk`).
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import to_host
-from gradlab.explore.jacobian.methods import canonical, held, scatter
+from gradlab.explore.jacobian.methods import canonical, read_block, scatter
 from gradlab.explore.jacobian.plan import Block, Plan
 from gradlab.explore.jacobian.targets.target import Place, Target
 from gradlab.explore.jacobian.targets.zarr_store import KeyBeside, is_shared
 from gradlab.explore.jacobian.transposed import Transposed
 
-STRIPE_BYTES = 64e6  # that are read at once
+STRIPE_BYTES = 64e6  # read at once
 
 
 class ZarrArray(Target):
-    """A two-dimensional zarr.Array. It indexes as NumPy does, by numbers and slices, and multiplies by reading itself once."""
+    """A two-dimensional zarr.Array. It is indexed like a NumPy array, by numbers and slices, and its products read it once."""
 
     takes = "dense"
-    __array_ufunc__ = None  # `v @ matrix` is asked of this class, not of NumPy
+    __array_ufunc__ = None  # NumPy leaves `v @ matrix` to this class
 
     def __init__(self, array: Any) -> None:
-        self.array = array.with_config({"write_empty_chunks": True})  # −0.0 would come back as 0.0
+        self.array = array.with_config({"write_empty_chunks": True})  # otherwise −0.0 would come back as 0.0
         self.shape: tuple[int, ...] = tuple(array.shape)
         self.dtype: np.dtype = np.dtype(array.dtype)
         self.matrix, self.travels, self.what = self, is_shared(array.store), f"the zarr array {array.store_path}"
 
     @property
     def pieces(self) -> tuple[int, ...]:
-        """The shape of what is written whole: a shard, or else a chunk."""
+        """Shape of the unit of writing: a shard, or else a chunk."""
         return tuple(self.array.shards or self.array.chunks)
 
     @property
@@ -60,11 +60,11 @@ class ZarrArray(Target):
         rows, columns, numbers = scatter(plan, block, values)
         self[rows, columns] = numbers
 
-    def written(self, plan: Plan, block: Block, values: np.ndarray) -> tuple[np.ndarray, ...]:
+    def expected_contents(self, plan: Plan, block: Block, values: np.ndarray) -> tuple[np.ndarray, ...]:
         return (canonical(plan, block, values),)
 
-    def held(self, plan: Plan, block: Block) -> tuple[np.ndarray, ...]:
-        return (held(plan, self, block),)
+    def read_block(self, plan: Plan, block: Block) -> tuple[np.ndarray, ...]:
+        return (read_block(plan, self, block),)
 
     def units(self, plan: Plan, blocks: Iterable[Block]) -> list[list[Block]]:
         units: list[list[Block]] = []
@@ -77,16 +77,16 @@ class ZarrArray(Target):
             last = max(last, (stop - 1) // piece)
         return units
 
-    def aligned(self, plan: Plan, chunk: int) -> int:
+    def aligned_chunk(self, plan: Plan, chunk: int) -> int:
         lines = plan.rows_a_sample if plan.kind == "samples" else 1
         piece = self.pieces[int(plan.kind == "columns")]
-        step = piece // math.gcd(piece, max(lines, 1))  # the fewest that make up whole pieces
+        step = piece // math.gcd(piece, max(lines, 1))  # the smallest number that fills whole pieces
         if chunk >= step:
             return chunk // step * step
         return max(size for size in range(1, chunk + 1) if step % size == 0)
 
     def _reach(self, plan: Plan, block: Block) -> tuple[int, int, int]:
-        """(first, end) of its rows or columns, and how many of these a piece has."""
+        """Return (start, end) of its rows or columns, and how many of them a piece contains."""
         if plan.kind == "columns":
             return block.start, block.stop, self.pieces[1]
         rows = plan.rows_of(block)
@@ -107,7 +107,7 @@ class ZarrArray(Target):
         return whole if dtype is None else whole.astype(dtype)
 
     def stripes(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """The rows from first to last, as many at a time as are a few pieces high: (which, these)."""
+        """Yield (slice, rows) from first to last, each a few pieces high."""
         height = self.pieces[0]
         height *= max(1, int(STRIPE_BYTES // (height * self.shape[1] * self.dtype.itemsize)))
         for start in range(0, self.shape[0], height):
@@ -116,7 +116,7 @@ class ZarrArray(Target):
 
     @property
     def T(self) -> Transposed:  # noqa: N802  (NumPy's name)
-        """The transpose, which multiplies too."""
+        """Transpose, which supports products, too."""
         return Transposed(self)
 
     def __matmul__(self, u: np.ndarray) -> np.ndarray:

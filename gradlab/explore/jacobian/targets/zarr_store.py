@@ -1,4 +1,4 @@
-"""A key among those of a zarr array or group, and whether other processes see the same store."""
+"""A key in the store of a zarr array or group, and whether other processes can access the store."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ NAME = "gradlab.json"
 
 
 class KeyBeside:
-    """`gradlab.json` in the folder, or under the prefix, of a zarr array or group, whose stores put an object whole or not at
-    all."""
+    """`gradlab.json` in the folder, or under the prefix, of a zarr array or group, whose stores write objects atomically."""
 
     def __init__(self, store_path: Any, name: str = NAME) -> None:
         self.base, self.store_path, self.name = store_path, store_path / name, name
@@ -31,25 +30,25 @@ class KeyBeside:
         sync(self.store_path.set(default_buffer_prototype().buffer.from_bytes(text.encode())))
 
     def remove(self) -> None:
-        """Have nothing there."""
+        """Remove the object."""
         from zarr.core.sync import sync
 
         sync(self.store_path.delete())
 
 
 def compressor() -> Any:
-    """What numbers are compressed by where it is ours to say: LZ4 on shuffled bytes takes half the time of zarr's default, and
-    with floating point numbers leaves less."""
+    """Return the default compressor: LZ4 on shuffled bytes takes half the time of zarr's default, and floating-point numbers
+    compress better."""
     from zarr.codecs import BloscCodec
 
     return BloscCodec(cname="lz4", clevel=5, shuffle="shuffle")
 
 
 def is_shared(store: Any) -> bool:
-    """Whether another process may see what is written: not where a copy of the store would travel to it."""
+    """Return whether other processes can access the store. A store that would be copied to them is not shared."""
     from zarr.storage import MemoryStore
 
     inner = store
-    while hasattr(inner, "_store"):  # what logs or counts another's use
+    while hasattr(inner, "_store"):  # wrappers that log or count accesses
         inner = vars(inner)["_store"]
     return not isinstance(inner, MemoryStore)
