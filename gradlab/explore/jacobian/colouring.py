@@ -54,7 +54,8 @@ def distance_2(items: Ints, groups: Ints, shape: tuple[int, int], ordering: str 
 
 def separates(colours: Ints, groups: Ints, count: int) -> bool:
     """Return whether no group has a colour twice, given each pair's colour."""
-    keys = groups * count + colours
+    keys = groups * count + colours  # equal for two pairs of one group and colour
+    # Count the keys if the table is not much larger than the list of pairs, else sort them.
     if (int(groups.max(initial=0)) + 1) * count <= 16 * len(keys):
         return bool(np.bincount(keys).max(initial=0) <= 1)
     keys.sort()
@@ -78,7 +79,7 @@ def greedy(items: Ints, groups: Ints, shape: tuple[int, int], ordering: str) -> 
         mask = 0
         for group in own:
             mask |= taken[group]
-        bit = ~mask & (mask + 1)
+        bit = ~mask & (mask + 1)  # the lowest bit that is not set
         for group in own:
             taken[group] |= bit
         colours[item] = bit.bit_length() - 1
@@ -91,6 +92,7 @@ def colouring_order(items: Ints, groups: Ints, shape: tuple[int, int], ordering:
         raise ValueError(f"ordering={ordering!r} must be one of {', '.join(map(repr, ORDERINGS))}")
     if ordering == "natural":
         return list(range(shape[0]))
+    # For each item, the number of other items in its groups; an item in two of them counts twice.
     meets = np.bincount(items, np.bincount(groups, minlength=shape[1])[groups] - 1, shape[0]).astype(int)
     if ordering == "largest_first":
         return [int(i) for i in np.argsort(-meets, kind="stable")]
@@ -102,6 +104,8 @@ def _smallest_last(items: Ints, groups: Ints, shape: tuple[int, int], meets: Int
     starts, flat = group_lists(items, groups, shape[0])
     group_starts, members = group_lists(groups, items, shape[1])
     left, gone, backwards = meets.tolist(), bytearray(shape[0]), []
+    # `left` is the number of remaining items that each item meets. It changes while the item is in the heap: each change adds a
+    # new entry, and an entry whose number is out of date is ignored when it is popped.
     heap = [(met, item) for item, met in enumerate(left)]
     heapq.heapify(heap)
     while heap:
@@ -132,11 +136,15 @@ def star(rows: Ints, columns: Ints, n: int) -> Ints:
     degree = np.diff(starts)
     colours = [-1] * n
     for v in np.argsort(-degree, kind="stable").tolist():
+        # v may not have
+        # 1. the colour of a neighbour w;
+        # 2. the colour of x on a path v–w–x if w has no colour yet: v–w–x–y would have two colours once w gets the colour of y;
+        # 3. the colour of x on a path v–w–x–y if w and y have the same colour.
         taken = 0
         for w in flat[starts[v] : starts[v + 1]]:
             c = colours[w]
             around = flat[starts[w] : starts[w + 1]]
-            if c < 0:  # v and x would be the ends of a path over w, which has no colour yet
+            if c < 0:
                 for x in around:
                     if x != v and colours[x] >= 0:
                         taken |= 1 << colours[x]
