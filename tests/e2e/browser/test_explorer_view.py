@@ -47,7 +47,7 @@ def idle(page):
 
 
 def panel(page):
-    return page.get_by_role("region", name="the chosen node")
+    return page.get_by_role("region", name="the selected node")
 
 
 def title(page):
@@ -160,7 +160,7 @@ def test_a_click_shows_what_is_known_and_marks_the_source(open_widget):
     expect(page.locator(".gl-chosen > text").nth(1)).to_have_text("DivBackward0")
     panel(page).get_by_text("The rule that ran").click()
     assert panel(page).locator("math").count() == 3 and panel(page).locator("math mfrac").count() >= 2
-    panel(page).get_by_text("What it handed on").click()
+    panel(page).get_by_text("Gradients of its inputs").click()
     panel(page).get_by_role("button", name="std(0)").click()
     expect(title(page)).to_have_text("std(0)")
     expect(page.locator(".gl-chosen > text:first-of-type")).to_have_text("std(0)")
@@ -343,7 +343,7 @@ def test_closing_leaves_what_is_plain(open_widget):
     page = open_widget(made)
     made._let_go()
     page.evaluate("model.receive({ended: true}, {})")
-    expect(page.get_by_role("alert")).to_contain_text("closed and its graph let go")
+    expect(page.get_by_role("alert")).to_contain_text("closed and its graph was freed")
     box(page, "neg").click()
     expect(title(page)).to_have_text("neg")
     page.get_by_role("radio", name="Code").click()

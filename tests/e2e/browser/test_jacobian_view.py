@@ -232,14 +232,14 @@ def test_forgotten_lines_are_run_and_shown(open_widget):
     page.get_by_label("retain the graph").check()
     idle(page)
     press(page, "step")
-    expect(page.get_by_text("This is what then happens")).to_be_hidden()
+    expect(page.get_by_text("The result is an error")).to_be_hidden()
     press(page, "step")
-    happened = page.get_by_text("This is what then happens")
+    happened = page.get_by_text("The result is an error")
     expect(happened).to_contain_text("RuntimeError: Trying to backward through the graph a second time")
     expect(happened).to_contain_text("The values saved by MvBackward0 have been freed")  # of this graph: w @ (x * x)
     page.get_by_label("retain the graph").uncheck()
     idle(page)
-    expect(page.get_by_text("This is what then happens")).to_be_hidden()
+    expect(page.get_by_text("The result is an error")).to_be_hidden()
     expect(head(page)).to_contain_text("1 of 4 rows known")
     assert cells_of(page, 4, 3).hover(0, 1) == f"∂z[0]/∂x[1] = {matrix[0, 1]:g}" and J.rows_known == 1
 
@@ -303,7 +303,7 @@ def test_play_runs_to_the_end_and_pauses(open_widget):
     idle(page)
     page.clock.run_for(60_000)
     assert J.rows_known == 3
-    page.get_by_label("speed of play").select_option("10/s")
+    page.get_by_label("playback speed").select_option("10/s")
     page.get_by_role("button", name="play").click()
     for known in range(4, 8):
         expect(head(page)).to_contain_text(f"{known} of 8 rows known")

@@ -36,7 +36,7 @@ def test_a_cell_shows_its_report_and_the_explorer_in_the_place_of_the_picture(op
     expect(view.locator(".gl-head")).to_contain_text("with respect to a · ")
     expect(view.locator(".gl-head")).to_contain_text("holds the graph")
     view.get_by_role("button", name=re.compile("^÷, DivBackward0, z ")).click()
-    panel = view.get_by_role("region", name="the chosen node")
+    panel = view.get_by_role("region", name="the selected node")
     expect(panel.locator("h4")).to_have_text("z = ÷")
     expect(panel).to_contain_text("gradient ‖·‖ = ")
     assert view.locator(".gl-pane mark").all_text_contents() == ["(a - a.mean(0)) / a.std(0)"]

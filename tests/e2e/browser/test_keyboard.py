@@ -100,7 +100,7 @@ def test_rows_open_and_are_chosen(open_widget):
     press(page, "Home", "ArrowRight", "ArrowDown")
     expect(page.get_by_role("treeitem", selected=True)).to_have_attribute("aria-level", "2")
     press(page, "Enter")
-    expect(page.get_by_role("region", name="the chosen node")).to_be_focused()
+    expect(page.get_by_role("region", name="the selected node")).to_be_focused()
     press(page, "Escape")
     expect(page.get_by_role("tree")).to_be_focused()
 
@@ -116,7 +116,7 @@ def test_folds_open_and_close(open_widget):
     expect(page.locator(".gl-figure [data-node]")).not_to_have_count(many)
     reach(page, stage)
     press(page, "ArrowUp", "ArrowUp", "Enter")
-    expect(page.get_by_role("region", name="the chosen node")).to_be_focused()
+    expect(page.get_by_role("region", name="the selected node")).to_be_focused()
 
 
 def test_steps_are_made(open_widget):

@@ -116,7 +116,7 @@ def test_zooming_keeps_what_is_looked_at_and_stays_inside(kit):
         whole = int(rng.integers(1, 500))
         start, end = sorted(rng.choice(whole + 1, 2, replace=False).tolist())
         at, factor = int(rng.integers(-1, whole)), float(rng.choice([0.25, 0.5, 4, 100]))
-        first, last = kit("ranges", "zoomed(...given)", [[start, end], whole, at, factor])
+        first, last = kit("ranges", "zoomWindow(...given)", [[start, end], whole, at, factor])
         assert 0 <= first < last <= whole
         wanted = min(max(round((end - start) * factor), min(7, whole)), whole)
         assert abs(last - first - wanted) <= 1, "halves are rounded up there"
@@ -129,12 +129,12 @@ def test_zooming_keeps_what_is_looked_at_and_stays_inside(kit):
 
 
 def test_zooming_by_hand(kit):
-    assert kit("ranges", "zoomed([0, 400], 400, 200, 1 / 4)") == [151, 251]
-    assert kit("ranges", "zoomed([150, 250], 400, 200, 4)") == [0, 400]
-    assert kit("ranges", "zoomed([0, 400], 400, 3, 1 / 4)") == [0, 100], "at the edge it is not centred"
-    assert kit("ranges", "zoomed([196, 204], 400, 200, 1 / 4)") == [197, 204], "seven remain, and it is the fourth"
-    assert kit("ranges", "zoomed([0, 5], 5, -1, 1 / 4)") == [0, 5]
-    assert kit("ranges", "zoomed([0, 100], 400, 300, 1 / 4)") == [38, 63], "about its middle, 50"
+    assert kit("ranges", "zoomWindow([0, 400], 400, 200, 1 / 4)") == [151, 251]
+    assert kit("ranges", "zoomWindow([150, 250], 400, 200, 4)") == [0, 400]
+    assert kit("ranges", "zoomWindow([0, 400], 400, 3, 1 / 4)") == [0, 100], "at the edge it is not centred"
+    assert kit("ranges", "zoomWindow([196, 204], 400, 200, 1 / 4)") == [197, 204], "seven remain, and it is the fourth"
+    assert kit("ranges", "zoomWindow([0, 5], 5, -1, 1 / 4)") == [0, 5]
+    assert kit("ranges", "zoomWindow([0, 100], 400, 300, 1 / 4)") == [38, 63], "about its middle, 50"
 
 
 def test_bins(kit):

@@ -183,9 +183,9 @@ def test_axes_are_chosen(open_widget):
     page = open_widget(P.widget())
     names = page.locator(".gl-ground text[font-weight]")
     expect(names).to_have_text(["x", "y"])
-    page.get_by_label("input upwards, or the value").select_option("z")
+    page.get_by_label("vertical axis: input or value").select_option("z")
     expect(names).to_have_text(["x", "z"])
-    page.get_by_label("input upwards, or the value").select_option("f")
+    page.get_by_label("vertical axis: input or value").select_option("f")
     expect(names).to_have_text(["x", "f"])
     expect(page.locator(".gl-ground > svg path:not(.gl-nowhere)")).to_have_count(1)
 

@@ -85,7 +85,7 @@ def test_a_saved_page_slides_back_and_asks_no_host(run, browser, tmp_path):
     assert cells.nth(0).get_attribute("title").replace("−", "-") == f"{found['gradient net[0]'][0]:.5g}"
     assert page.locator("svg.gl-histogram").count() == 4
     page.get_by_role("button", name="Newest").click()
-    expect(page.locator(".gl-side .gl-caption")).to_contain_text("The last: step 60")
+    expect(page.locator(".gl-side .gl-caption")).to_contain_text("Latest: step 60")
     assert page.faults == []
     page.context.close()
 
@@ -121,7 +121,7 @@ def test_a_line_marks_the_step_under_the_pointer_in_all_plots(run, browser, tmp_
     assert line[1] < ends[0][1] - 50 and line[2] > ends[2][1] - 20, "from the first plot to the last"
     page.mouse.move(5, 5)
     expect(hair).to_have_attribute("visibility", "hidden")
-    expect(page.locator(".gl-side .gl-caption")).to_contain_text("The last: step 60")
+    expect(page.locator(".gl-side .gl-caption")).to_contain_text("Latest: step 60")
     page.context.close()
 
 
@@ -230,9 +230,9 @@ def test_pause_sets_a_flag_and_says_where_it_is_not_heard(open_widget):
         make_steps(w, opt, x, y, loss_of, 3)
         page = open_widget(WatchWidget(w))
         page.get_by_role("button", name="Pause").click()
-        expect(page.get_by_role("button", name="Go on")).to_be_visible()
+        expect(page.get_by_role("button", name="Resume")).to_be_visible()
         assert w.is_paused
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Resume").click()
         expect(page.get_by_role("button", name="Pause")).to_be_visible()
         assert not w.is_paused
         silent = open_widget(WatchWidget(w), live=False)  # a kernel that hears nothing while it runs

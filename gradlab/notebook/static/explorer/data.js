@@ -1,7 +1,7 @@
-// What the view opens with, as Python sent it (explore/explorer/model.py), and the questions that it answers without the kernel: what
-// a node is called, what it hands on, which nodes a search finds.
+// The data that Python sends when the view opens (explore/explorer/model.py), and what the view derives from it without the
+// kernel: names of nodes, the output of a group of nodes, results of a search.
 
-import { said } from "../kit/format.js";
+import { shortNumber } from "../kit/format.js";
 
 /** @import { Picture } from "./rows.js" */
 
@@ -32,7 +32,7 @@ import { said } from "../kit/format.js";
  * @property {string[]} levels
  * @property {Columns} nodes
  * @property {string[]} texts
- * @property {Record<string, Picture>} rows of each level but "operations"
+ * @property {Record<string, Picture>} rows of each level except "operations"
  * @property {Source[]} sources
  * @property {Span[]} spans
  * @property {string[]} wheres
@@ -42,7 +42,7 @@ import { said } from "../kit/format.js";
  * @property {Record<string, string>} terms
  * @property {boolean} sweep
  * @property {boolean} steps whether backward can be stepped through
- * @property {[number, string][]} leaves to which paths can be shown
+ * @property {[number, string][]} leaves whose paths can be shown
  */
 
 const LEAF = "l",
@@ -99,7 +99,7 @@ class Data {
     return this.nodes.kinds[i] === OUTPUT;
   }
   /**
-   * The line of the cell that a node's text stands in, or else the line that it was recorded on; −1 of none.
+   * The span of a node's expression in the cell, or else of the line that recorded it; −1 if there is none.
    * @param {number} i
    */
   span(i) {
@@ -107,7 +107,7 @@ class Data {
   }
 
   /**
-   * The numbers of stretches.
+   * The nodes of ranges, given as pairs of first node and length.
    * @param {number[]} ranges
    */
   *members(ranges) {
@@ -115,10 +115,10 @@ class Data {
   }
 
   /**
-   * The node that hands on what some nodes make: the last of them that is used outside.
+   * The output of a group of nodes: the last of them that a node outside uses.
    * @param {number[]} ranges
    */
-  handing(ranges) {
+  outputOf(ranges) {
     const inside = new Set(this.members(ranges));
     let found = -1,
       last = -1;
@@ -139,8 +139,8 @@ class Data {
   }
 
   /**
-   * The nodes that a text asks for: by size ("‖g‖<1e-6", "g>10", "nan", "inf", "zero", "none"), else by name, label, operation, module
-   * or line ("line 6"), all its words.
+   * The nodes that match a query: by size ("‖g‖<1e-6", "g>10", "nan", "inf", "zero", "none"), else by name, label, operation,
+   * module or line ("line 6"); all words must match.
    * @param {string} query
    * @returns {number[]}
    */
@@ -176,16 +176,16 @@ class Data {
     }
     const words = text.split(/\s+/);
     return all.filter((i) => {
-      const said = [this.label(i), this.name(i), this.operation(i), this.module(i), this.about.wheres[this.span(i)] ?? ""]
+      const described = [this.label(i), this.name(i), this.operation(i), this.module(i), this.about.wheres[this.span(i)] ?? ""]
         .join(" ")
         .toLowerCase();
-      return words.every((word) => said.includes(word));
+      return words.every((word) => described.includes(word));
     });
   }
 }
 
 /**
- * A log scale of norms between two powers of ten, as explore/graph/ports.py has it; null where there are none.
+ * A log scale of norms between two powers of ten, as in explore/graph/ports.py; null without norms.
  * @param {(number | null)[]} norms
  */
 function scaleOf(norms) {
@@ -196,7 +196,7 @@ function scaleOf(norms) {
     least = known.filter((norm) => norm >= most * 1e-6).reduce((a, b) => Math.min(a, b)),
     low = Math.min(Math.floor(Math.log10(least) + 1e-9), high - 2);
   return {
-    text: `${said(10 ** low)} to ${said(10 ** high)}`,
+    text: `${shortNumber(10 ** low)} to ${shortNumber(10 ** high)}`,
     /** @param {number | null} norm from 0 to 1; 0 below the scale */
     part(norm) {
       if (norm === null || !(norm >= 10 ** low)) return 0;

@@ -1,9 +1,9 @@
-// Operations: the graph as boxes, on a canvas. Which folds are open is the kernel's to draw; one short question a change.
+// Operations: the graph as boxes on a canvas. The kernel draws it with the folds that are open; each change is one short request.
 
 import { canvas } from "../kit/canvas.js";
 import { svg } from "../kit/dom.js";
 import { graph } from "../kit/graph.js";
-import { drawnPaths } from "./paths.js";
+import { layOutPaths } from "./paths.js";
 
 /** @import { Figure, GraphNode, Place } from "../kit/graph.js" */
 /** @import { Data } from "./data.js" */
@@ -24,13 +24,13 @@ const TALLEST = 640, // px
  * @param {Choosing & { fold: (wish: object) => void }} choosing
  */
 function operationsView(data, choosing) {
-  const stage = canvas("the operations; arrow keys walk along the edges");
+  const stage = canvas("the operations; arrow keys move along the edges");
   /** @type {Picture} */
   let picture;
   /** @type {ReturnType<typeof graph>} */
   let drawing;
   let chosen = -1; // a node of the picture
-  /** @type {number} a node of the trace that is to be chosen when the picture has come */
+  /** @type {number} the node of the trace to choose when the picture arrives */
   let wished = -1;
   /** @type {Set<number>} */
   let marked = new Set();
@@ -111,7 +111,7 @@ function operationsView(data, choosing) {
   }
 
   /**
-   * The neighbour in a direction: along an edge up or down, or beside it.
+   * The neighbour in a direction: up or down along an edge, or sideways.
    * @param {string} key
    */
   function neighbour(key) {
@@ -168,7 +168,7 @@ function operationsView(data, choosing) {
   }
 
   function flow() {
-    const drawn = paths ? drawnPaths(data, picture, paths) : null;
+    const drawn = paths ? layOutPaths(data, picture, paths) : null;
     drawing.weigh(drawn?.weights ?? null);
     drawing.label(drawn?.labels ?? null);
     drawing.say(drawn?.met ?? new Map());
@@ -181,7 +181,7 @@ function operationsView(data, choosing) {
     follow,
     fit: stage.fit,
 
-    /** Whether a node of the trace is seen by itself. @param {number} i */
+    /** Whether a node of the trace has its own box. @param {number} i */
     shows: (i) => picture.nodes.some((node) => node.at === i && !node.opens),
 
     /** Open the folds around a node. @param {number} node */
@@ -202,7 +202,7 @@ function operationsView(data, choosing) {
       paint();
     },
 
-    /** Show what flowed to a leaf; null: nothing. @param {Paths | null} shown */
+    /** Show the paths to a leaf; null: none. @param {Paths | null} shown */
     paths(shown) {
       paths = shown;
       flow();

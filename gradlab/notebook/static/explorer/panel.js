@@ -1,4 +1,4 @@
-// The panel: all that is known of the chosen node. Source, value and gradient stand open; the rest opens on demand and stays so.
+// The panel: everything known about the selected node. Parts below its value and gradient open on demand, and stay open.
 
 import { html, svgFrom } from "../kit/dom.js";
 import { math } from "../kit/math.js";
@@ -8,7 +8,7 @@ import { term } from "../kit/terms.js";
 /** @import { Fold } from "./rows.js" */
 
 /**
- * What it says of a value or a gradient: one number, or a map and a histogram as SVG.
+ * A value or a gradient: one number, or a map and a histogram as SVG.
  * @typedef {object} Numbers
  * @property {string} [norm]
  * @property {string} [odd] how many are not finite
@@ -19,7 +19,7 @@ import { term } from "../kit/terms.js";
  */
 
 /**
- * What the kernel says of a node; see explore/explorer/panel.py.
+ * The kernel's answer about a node; see explore/explorer/panel.py.
  * @typedef {object} Panel
  * @property {number} node
  * @property {string} title
@@ -37,7 +37,7 @@ import { term } from "../kit/terms.js";
  * @property {Together} [fold]
  */
 /**
- * What it says of several nodes; see explore/explorer/fold_panel.py.
+ * The part of it that is about several nodes; see explore/explorer/fold_panel.py.
  * @typedef {object} Together
  * @property {[string, string][]} about
  * @property {[number, string, string, string][]} inputs node, name, shape, gradient
@@ -51,7 +51,7 @@ import { term } from "../kit/terms.js";
  */
 function panelView(data, go) {
   const body = html("div", { class: "gl-panel-body" }),
-    root = html("div", { class: "gl-panel", tabindex: "-1", role: "region", "aria-label": "the chosen node" }, body);
+    root = html("div", { class: "gl-panel", tabindex: "-1", role: "region", "aria-label": "the selected node" }, body);
   /** @type {Set<string>} the parts that are open, by title */
   const opened = new Set(["Where the gradient came from", "Inputs", "Parameters"]);
 
@@ -69,7 +69,7 @@ function panelView(data, go) {
   }
 
   /**
-   * A table of nodes: what each is called, which leads to it, a norm, a share.
+   * A table of nodes: a name that links to the node, a norm, a share.
    * @param {[number, string, string, string][]} rows
    */
   function table(rows) {
@@ -103,7 +103,7 @@ function panelView(data, go) {
   }
 
   /**
-   * What goes into several nodes, and their parameters.
+   * The inputs of several nodes, and their parameters.
    * @param {Together} fold
    */
   function together({ inputs, of, parameters }) {
@@ -154,14 +154,14 @@ function panelView(data, go) {
   }
 
   /** @param {string} text */
-  function copied(text) {
+  function codeBlock(text) {
     return html("pre", { tabindex: "0" }, text);
   }
 
   return {
     root,
 
-    /** What is known without the kernel, until its answer comes. @param {number} node @param {Fold | null} fold */
+    /** Show what is known without the kernel, until its answer arrives. @param {number} node @param {Fold | null} fold */
     wait(node, fold) {
       const place = data.span(node),
         words = [data.operation(node), data.made(node), data.about.wheres[place] ?? "", data.module(node)];
@@ -171,18 +171,18 @@ function panelView(data, go) {
       );
     },
 
-    /** What is said of the whole graph, before a node is chosen. */
+    /** Describe the whole graph, before a node is selected. */
     whole() {
       const { head, whole } = data.about;
       body.replaceChildren(
         html("h4", {}, head.out),
         facts(whole.about),
         ...together(whole),
-        html("p", { class: "gl-dim" }, "Choose a row or a node: its value and gradient, and the rule that ran, are shown here."),
+        html("p", { class: "gl-dim" }, "Select a row or a node to see its value, its gradient and the rule that ran."),
       );
     },
 
-    /** @param {Panel} panel @param {Fold | null} fold that was chosen, whose last node the panel is of */
+    /** @param {Panel} panel @param {Fold | null} fold the selected fold, whose last node the panel describes */
     show(panel, fold) {
       /** @type {(HTMLElement | string)[]} */
       const parts = [
@@ -195,11 +195,15 @@ function panelView(data, go) {
         html(
           "div",
           { class: "gl-tensors" },
-          tensor(panel.value, "value", "not kept", {
+          tensor(panel.value, "value", "not stored", {
             called: panel.fold && "output",
             norm: panel.fold?.parameters.length ? undefined : term(data.about.terms, "norm", "‖·‖"),
           }),
-          tensor(panel.gradient, "gradient", panel.none ?? (data.about.sweep ? "no gradient arrived here" : "no sweep was seen")),
+          tensor(
+            panel.gradient,
+            "gradient",
+            panel.none ?? (data.about.sweep ? "no gradient reached this node" : "no sweep recorded"),
+          ),
         ),
       );
       if (panel.fold) parts.push(...together(panel.fold));
@@ -213,12 +217,12 @@ function panelView(data, go) {
         );
       if (panel.fold) {
         const last = html("button", { type: "button", class: "gl-link", onclick: () => go(panel.node) }, title(data, panel.node));
-        body.replaceChildren(...parts, html("p", { class: "gl-dim" }, "What it makes comes from ", last, "."));
+        body.replaceChildren(...parts, html("p", { class: "gl-dim" }, "Its output comes from ", last, "."));
         return;
       }
-      if (panel.handed.length) parts.push(part("What it handed on", table(panel.handed)));
-      const alike = likes(data, panel.node, go);
-      if (alike) parts.push(part("The same in all that are alike", alike));
+      if (panel.handed.length) parts.push(part("Gradients of its inputs", table(panel.handed)));
+      const alike = compareModules(data, panel.node, go);
+      if (alike) parts.push(part("The same in similar modules", alike));
       if (panel.rule)
         parts.push(
           part("The rule that ran", ...panel.rule.map((line) => html("div", { class: "gl-rule gl-formula" }, math(line)))),
@@ -261,7 +265,7 @@ function panelView(data, go) {
       parts.push(
         part(
           "Equivalent code",
-          panel.code.code ? copied(panel.code.code) : html("div", { class: "gl-dim" }, panel.code.says ?? ""),
+          panel.code.code ? codeBlock(panel.code.code) : html("div", { class: "gl-dim" }, panel.code.says ?? ""),
         ),
       );
       if (leaf) root.dataset.leaf = "";
@@ -278,7 +282,7 @@ function panelView(data, go) {
 /**
  * @param {Numbers | null} numbers
  * @param {string} title
- * @param {string} none what is said where there are no numbers
+ * @param {string} none the text without numbers
  * @param {{ called?: string | undefined, norm?: Node | undefined }} [words]
  */
 function tensor(numbers, title, none, { called = title, norm: sign } = {}) {
@@ -304,12 +308,12 @@ function title(data, node) {
 }
 
 /**
- * ‖gradient‖ of the same operation in every module that is alike: one bar each; null where there are none.
+ * ‖gradient‖ of the same operation in each similar module, one bar each; null if there are none.
  * @param {Data} data
  * @param {number} node
  * @param {(node: number) => void} go
  */
-function likes(data, node, go) {
+function compareModules(data, node, go) {
   const path = data.module(node),
     general = path.replace(/\.\d+(?=\.|$)/, ".#");
   if (general === path) return null;

@@ -1,13 +1,14 @@
-// Paths: how thick, and of which sign, the contributions to one leaf's gradient are on the edges of a picture, whatever is folded.
+// Paths: the widths, signs and labels of a picture's edges, which show the contributions to one leaf's gradient. In a folded
+// picture, all edges between two boxes are summed.
 
-import { said } from "../kit/format.js";
+import { shortNumber } from "../kit/format.js";
 
 /** @import { Weight } from "../kit/graph.js" */
 /** @import { Data } from "./data.js" */
 /** @import { Picture } from "./operations.js" */
 
 /**
- * What the kernel says; see explore/graph/paths.py.
+ * The kernel's answer; see explore/graph/paths.py.
  * @typedef {object} Paths
  * @property {number} leaf
  * @property {string} name
@@ -19,14 +20,14 @@ import { said } from "../kit/format.js";
  * @property {string[]} head
  */
 
-const THICKEST = 4.5; // times a usual edge
+const THICKEST = 4.5; // times the usual width of an edge
 
 /**
  * @param {Data} data
  * @param {Picture} picture
  * @param {Paths} paths
  */
-function drawnPaths(data, picture, paths) {
+function layOutPaths(data, picture, paths) {
   const box = new Map(picture.nodes.flatMap((node, k) => [...data.members(node.members ?? [])].map((i) => [i, k]))),
     between = (/** @type {number | undefined} */ a, /** @type {number | undefined} */ b) => `${a}:${b}`;
   /** @type {Map<string, number[]>} the drawn edges between two boxes */
@@ -61,7 +62,7 @@ function drawnPaths(data, picture, paths) {
 }
 
 /**
- * "+24" of a leaf with one element, else its share, "+62 %".
+ * "+24" for a leaf with one element, else the share, "+62 %".
  * @param {number} amount
  * @param {Paths} paths
  */
@@ -70,7 +71,7 @@ function signed(amount, paths) {
     const percent = (100 * amount) / paths.total;
     return `${percent < 0 ? "−" : "+"}${Math.abs(percent) >= 1 || !percent ? Math.abs(percent).toFixed(0) : Math.abs(percent).toFixed(1)} %`;
   }
-  return amount > 0 ? `+${said(amount, 3)}` : said(amount, 3);
+  return amount > 0 ? `+${shortNumber(amount, 3)}` : shortNumber(amount, 3);
 }
 
-export { drawnPaths };
+export { layOutPaths };

@@ -1,17 +1,17 @@
-// Code and Modules: the rows that Python drew (explore/explorer/row_folds.py), which are chosen, marked and tinted here. What is open is
-// the kernel's to draw.
+// Code and Modules: the rows that Python drew (explore/explorer/row_folds.py). They are selected, marked and tinted here; when
+// one is opened or closed, the kernel draws them again.
 
-import { SUPPRESS, html, seeWithin, svgFrom } from "../kit/dom.js";
+import { SUPPRESS, html, scrollWithin, svgFrom } from "../kit/dom.js";
 
 /** @import { Data } from "./data.js" */
 
 /**
- * What is chosen, and who is told.
+ * Callbacks of a selection.
  * @typedef {object} Choosing
  * @property {(node: number, fold: Fold | null) => void} choose
- * @property {() => void} enter the panel is wished for
+ * @property {() => void} enter go to the panel
  */
-/** @typedef {{ label: string, members: number[] }} Fold several nodes that are chosen together */
+/** @typedef {{ label: string, members: number[] }} Fold several nodes that are selected together */
 /** @typedef {{ key: string, label: string, at: number, members: number[], depth: number, open: boolean | null, spoken: string }} Row */
 /**
  * A picture of rows, as explore/explorer/row_folds.py describes it.
@@ -28,7 +28,7 @@ import { SUPPRESS, html, seeWithin, svgFrom } from "../kit/dom.js";
 
 /**
  * @param {Data} data
- * @param {Choosing & { fold: (wish: object, own?: boolean) => void }} choosing `own`: it is the view that asks, and not the user
+ * @param {Choosing & { fold: (wish: object, own?: boolean) => void }} choosing `own`: the view asks, not the user
  */
 function rowsView(data, choosing) {
   const token = `gl${Math.random().toString(36).slice(2)}`;
@@ -43,8 +43,8 @@ function rowsView(data, choosing) {
   let grounds = [];
   let chosen = ""; // the key of a row
   let room = 0, // px
-    asked = 0; // the last width that was asked for
-  /** @type {number} a node whose row is to be chosen when the picture has come */
+    asked = 0; // the last width that was requested
+  /** @type {number} the node whose row to select when the picture arrives */
   let wished = -1;
   /** @type {Set<number>} */
   let marked = new Set();
@@ -81,7 +81,7 @@ function rowsView(data, choosing) {
     choosing.fold({ level, open: picture.open, more: picture.more, width: room, ...wish }, own);
   }
 
-  /** Let the rows end where the view ends, and ask for others where they do not fit. */
+  /** Make the rows as wide as the view, and request a new picture if they do not fit. */
   function stretch() {
     if (!room || !picture) return;
     const wide = Math.max(room, picture.width);
@@ -103,12 +103,12 @@ function rowsView(data, choosing) {
     chosen = key;
     wished = -1;
     list.setAttribute("aria-activedescendant", `${token}-${key}`);
-    seeWithin(list, bands[at]);
+    scrollWithin(list, bands[at]);
     const { at: node, members, label } = picture.rows[at];
     if (tell && node >= 0) choosing.choose(node, members.length === 2 && members[1] === 1 ? null : { label, members });
   }
 
-  /** The closed row that each node is in, a leaf without a row in the first that uses it; −1 of none. */
+  /** The closed row of each node; for a leaf without a row, the first row that uses it; −1 if there is none. */
   function owners() {
     const owner = new Int32Array(data.count).fill(-1);
     picture.rows.forEach(({ open, members }, k) => {
@@ -135,7 +135,7 @@ function rowsView(data, choosing) {
     else ask({ open: row.open ? picture.open.filter((other) => other !== key) : [...picture.open, key] });
   }
 
-  // ------------------------------------------------------------------------------------------------------ hand and keys
+  // ------------------------------------------------------------------------------------------------------ mouse and keys
   list.addEventListener("click", (event) => {
     if (!(event.target instanceof Element)) return;
     const leaf = event.target.closest("[data-leaf]"),
@@ -194,7 +194,7 @@ function rowsView(data, choosing) {
     follow,
 
     /**
-     * Show the rows of a level as they are at first.
+     * Show the initial rows of a level.
      * @param {string} name
      * @param {Picture} first
      */
@@ -205,7 +205,7 @@ function rowsView(data, choosing) {
       show(first);
     },
 
-    /** Show an answer to what was asked for. @param {Picture} shown */
+    /** Show the kernel's answer. @param {Picture} shown */
     show(shown) {
       if (shown.level === level) show(shown);
     },

@@ -1,8 +1,8 @@
-// The user's source beside the graph: the text of the chosen node is marked in it, a line that is chosen marks its nodes, and each line
-// has the norm of the gradient that arrived at what it made.
+// The user's source beside the graph. The expression of the selected node is marked, selecting a line marks its nodes, and each
+// line shows the norm of the gradient of its result.
 
-import { SUPPRESS, html, seeWithin } from "../kit/dom.js";
-import { said } from "../kit/format.js";
+import { SUPPRESS, html, scrollWithin } from "../kit/dom.js";
+import { shortNumber } from "../kit/format.js";
 import { scaleOf } from "./data.js";
 
 /** @import { Data } from "./data.js" */
@@ -26,7 +26,7 @@ function sourceView(data, chosen) {
   }
   const ends = [...byLine].map(
       ([key, nodes]) =>
-        /** @type {[string, number | null]} */ ([key, data.norms[data.handing(nodes.flatMap((i) => [i, 1]))] ?? null]),
+        /** @type {[string, number | null]} */ ([key, data.norms[data.outputOf(nodes.flatMap((i) => [i, 1]))] ?? null]),
     ),
     norms = new Map(ends),
     scale = scaleOf(ends.map(([, norm]) => norm));
@@ -35,7 +35,7 @@ function sourceView(data, chosen) {
   const root = html("div", { class: "gl-pane" });
   sources.forEach((source, k) => {
     if (sources.length > 1) root.append(html("div", { class: "gl-caption" }, source.title));
-    const listed = html("div", { class: "gl-code", role: "group", "aria-label": source.title });
+    const listing = html("div", { class: "gl-code", role: "group", "aria-label": source.title });
     for (const [number, text] of source.lines) {
       const key = `${k}:${number}`,
         nodes = byLine.get(key),
@@ -49,7 +49,7 @@ function sourceView(data, chosen) {
                 role: "button",
                 tabindex: "0",
                 [SUPPRESS]: "true",
-                "aria-label": `line ${number}: ${text}${norm === null ? "" : `, norm of the gradient ${said(norm, 3)}`}`,
+                "aria-label": `line ${number}: ${text}${norm === null ? "" : `, norm of the gradient ${shortNumber(norm, 3)}`}`,
               }
             : {}),
         },
@@ -60,7 +60,7 @@ function sourceView(data, chosen) {
           : html(
               "span",
               { class: "gl-line-norm" },
-              html("b", {}, said(norm, 3)),
+              html("b", {}, shortNumber(norm, 3)),
               html("span", { class: "gl-track" }, html("i", { style: `width:${100 * (scale?.part(norm) ?? 0)}%` })),
             ),
       );
@@ -75,9 +75,9 @@ function sourceView(data, chosen) {
         });
       }
       lines.set(key, line);
-      listed.append(line);
+      listing.append(line);
     }
-    root.append(listed);
+    root.append(listing);
   });
   if (unrecorded) root.append(html("div", { class: "gl-dim" }, unrecorded));
 
@@ -85,7 +85,7 @@ function sourceView(data, chosen) {
     root,
 
     /**
-     * Mark the text of a node with ink; −1: none.
+     * Mark the expression of a node; −1: none.
      * @param {number} i
      */
     mark(i) {
@@ -111,7 +111,7 @@ function sourceView(data, chosen) {
           }
           if (from >= 0 && to > from)
             code.replaceChildren(text.slice(0, from), html("mark", {}, text.slice(from, to)), text.slice(to));
-          seeWithin(root, line);
+          scrollWithin(root, line);
         }
       }
     },

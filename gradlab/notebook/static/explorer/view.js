@@ -1,5 +1,5 @@
 // The live explorer of a graph. It opens with plain data from Python (explore/explorer/model.py behind notebook/graph_widget.py),
-// searches and colours by itself, and asks the kernel for two things: the picture with other folds open, and all about one node.
+// and searches and colours without the kernel, which computes pictures with other folds open, details of a node, paths and steps.
 
 import { SUPPRESS, button, html } from "../kit/dom.js";
 import { Kernel } from "../kit/kernel.js";
@@ -15,14 +15,14 @@ import { mount } from "../stepper/mount.js";
 /** @import { About } from "./data.js" */
 
 const ENDED =
-    "This view was closed and its graph let go. What was recorded is still shown; run the cell again for steps, paths and values.",
-  OF_GRAPH = ["steps", "paths"], // questions that what was recorded does not answer
+    "This view was closed and its graph was freed. Recorded data is still shown; run the cell again for steps, paths and values.",
+  OF_GRAPH = ["steps", "paths"], // requests that need the graph
   NAMES = { code: "Code", modules: "Modules", operations: "Operations" },
   COLOURS = { nothing: "nothing", gradient: "‖grad‖", nan: "NaN", bytes: "bytes" },
   DEEPEST = 8;
 
 /**
- * What anywidget calls for each view of the widget; the function returned ends the view.
+ * Render a view of the widget; anywidget calls the returned function to end it.
  * @param {{ model: Model, el: HTMLElement }} widget
  */
 function render({ model, el }) {
@@ -37,8 +37,8 @@ function render({ model, el }) {
   /** @type {number[]} */
   let hits = [];
   let hit = -1;
-  let prompted = false; // whether the user has asked for something: only then a kernel that is gone is said
-  /** @type {(() => void)[]} what keeps the switches as they are */
+  let prompted = false; // whether the user has requested something; only then a missing kernel is reported
+  /** @type {(() => void)[]} update the state of each switch */
   const checks = [];
 
   const problem = html("p", { class: "gl-error", role: "alert", hidden: "" }),
@@ -60,7 +60,7 @@ function render({ model, el }) {
       root.setAttribute("data-silent", "");
     },
     back: () => fail(""),
-    heard(answer, _, mine) {
+    receive(answer, _, mine) {
       if (!mine) return;
       if (answer.error) fail(answer.error);
       else {
@@ -82,11 +82,11 @@ function render({ model, el }) {
   }
   /** @param {string} text */
   function fail(text) {
-    kernel.forgive();
+    kernel.clearSilence();
     say(text);
     root.removeAttribute("data-silent");
   }
-  /** @param {string} what @param {object} wish @param {boolean} [own] whether the view asks, and not the user */
+  /** @param {string} what @param {object} wish @param {boolean} [own] whether the view asks, not the user */
   function ask(what, wish, own = false) {
     prompted ||= !own;
     if (model.get("ended") && OF_GRAPH.includes(what)) say(ENDED);
@@ -104,13 +104,13 @@ function render({ model, el }) {
     operations = operationsView(data, choosing),
     panel = panelView(data, (node) => goTo(node)),
     source = sourceView(data, (nodes, title) => {
-      marked(nodes);
+      markNodes(nodes);
       spoken.textContent = `${title}: ${nodes.length} operations`;
-      const end = data.handing(nodes.flatMap((i) => [i, 1]));
+      const end = data.outputOf(nodes.flatMap((i) => [i, 1]));
       if (end >= 0) goTo(end);
     });
 
-  /** @param {number} node @param {import("./rows.js").Fold | null} [together] what was chosen with it */
+  /** @param {number} node @param {import("./rows.js").Fold | null} [together] the fold it stands for */
   function choose(node, together = null) {
     chosen = node;
     fold = together;
@@ -131,13 +131,13 @@ function render({ model, el }) {
   }
 
   /** @param {number[]} nodes */
-  function marked(nodes) {
+  function markNodes(nodes) {
     operations.mark(nodes);
     rows.mark(nodes);
   }
 
   // ------------------------------------------------------------------------------------------------------- controls
-  const levels = html("div", { class: "gl-switch", role: "radiogroup", "aria-label": "what the rows are" });
+  const levels = html("div", { class: "gl-switch", role: "radiogroup", "aria-label": "level of detail" });
   for (const name of about.levels) {
     const text = NAMES[/** @type {keyof typeof NAMES} */ (name)];
     levels.append(
@@ -185,7 +185,7 @@ function render({ model, el }) {
         ? `${hits.length.toLocaleString("en")} found (Enter)`
         : "nothing found"
       : "";
-    marked(hits);
+    markNodes(hits);
   });
   search.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && hits.length) {
@@ -196,7 +196,7 @@ function render({ model, el }) {
       search.value = "";
       hits = [];
       found.textContent = "";
-      marked([]);
+      markNodes([]);
       focusMain();
     } else return;
     event.preventDefault();
@@ -204,9 +204,9 @@ function render({ model, el }) {
 
   const folding = html(
     "div",
-    { class: "gl-pager", role: "group", "aria-label": "how far folds are open" },
-    button("fold", "close one depth of folds", () => toDepth(depth - 1)),
-    button("unfold", "open one more depth of folds", () => toDepth(depth + 1)),
+    { class: "gl-pager", role: "group", "aria-label": "depth of open folds" },
+    button("fold", "close one level of folds", () => toDepth(depth - 1)),
+    button("unfold", "open one more level of folds", () => toDepth(depth + 1)),
   );
 
   /** @param {number} to */
@@ -224,8 +224,8 @@ function render({ model, el }) {
     operations.root.hidden = !both;
     rows.root.hidden = both;
     hint.textContent = both
-      ? "arrow keys walk along edges · → opens a fold, ← closes it · / finds · f fits · Enter: the panel"
-      : "↑ ↓ walk · → opens a row, ← closes it · / finds · Enter: the panel";
+      ? "arrow keys move along edges · → opens a fold, ← closes it · /: search · f: fit · Enter: panel"
+      : "↑ ↓ move · → opens a row, ← closes it · /: search · Enter: panel";
     if (!both) {
       rows.turn(level, about.rows[level]);
       if (chosen >= 0) rows.follow(chosen);
@@ -272,7 +272,7 @@ function render({ model, el }) {
   }
 
   // ------------------------------------------------------------------------------------------------ paths and steps
-  const told = html("div", { class: "gl-told gl-dim", role: "status", hidden: "" }),
+  const summary = html("div", { class: "gl-told gl-dim", role: "status", hidden: "" }),
     leaf = html(
       "select",
       { "aria-label": "paths to", [SUPPRESS]: "true" },
@@ -288,8 +288,8 @@ function render({ model, el }) {
   function showPaths(paths) {
     if (paths && level !== "operations") turn("operations");
     operations.paths(paths);
-    told.textContent = paths ? paths.head.join(" ") : "";
-    told.hidden = !paths;
+    summary.textContent = paths ? paths.head.join(" ") : "";
+    summary.hidden = !paths;
   }
 
   /** @type {ReturnType<typeof mount> | null} */
@@ -331,14 +331,14 @@ function render({ model, el }) {
       ` with respect to `,
       ...(head.by.length ? list(head.by) : [`${head.many} `, term(about.terms, "leaf", "leaves")]),
       html("span", { class: "gl-dim" }, ` · ${head.parts.join(" · ")}`),
-      held(),
+      memoryText(),
       " ",
       waiting,
     );
   const main = html(
       "div",
       { class: "gl-main" },
-      told,
+      summary,
       operations.root,
       rows.root,
       html("div", { class: "gl-dim gl-hint" }, hint, legend),
@@ -365,14 +365,14 @@ function render({ model, el }) {
     spoken,
   );
 
-  function held() {
+  function memoryText() {
     return head.held
       ? html("span", { class: "gl-dim gl-held" }, ` · holds the graph, ${head.held}, until `, html("code", {}, "close()"))
       : html("span", {});
   }
 
   root.addEventListener("keydown", (event) => {
-    event.stopPropagation(); // the page has shortcuts of its own
+    event.stopPropagation(); // the page has its own shortcuts
     const typing = event.target instanceof HTMLInputElement;
     if (event.key === "/" && !typing) {
       event.preventDefault();

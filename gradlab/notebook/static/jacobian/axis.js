@@ -1,4 +1,4 @@
-// Rows or columns: what each costs, which is stepped through, and a box to go to one by its name, or its number from 0.
+// Rows or columns: the cost of each, the choice, and a box to go to one by its name, or its number from 0.
 
 import { SUPPRESS, focused, html } from "../kit/dom.js";
 import { plural } from "../kit/format.js";
@@ -31,7 +31,7 @@ function axis(shown, id, wish) {
 
   root.hidden = possible.length < 2 && !groups;
 
-  let refused = ""; // why the box leads nowhere
+  let refused = ""; // why the text in the box is not a line
   const hint = html("span", { class: "gl-dim gl-hint", id: `${id}-lines`, role: "status" }),
     gotoName = html("span", {}, "row");
   const goto = html("input", {
@@ -71,7 +71,7 @@ function axis(shown, id, wish) {
       goto.setAttribute("aria-label", `go to ${shown.line}`);
       box.hidden = shown.many < 2;
       if (focused(goto) || box.hidden) return;
-      if (refused && shown.lineOf(goto.value) < 0 && at < 0) return; // it is still what the user wrote
+      if (refused && shown.lineOf(goto.value) < 0 && at < 0) return; // the text is still the user's
       goto.value = at < 0 ? "" : shown.name(at);
       refuse("");
     },

@@ -1,5 +1,5 @@
-// The colours of a sparse Jacobian: rows, or columns, of one colour share a sweep. The map shows each cell's colour instead of its
-// number, and the list what each stands for; choosing one sweeps it.
+// The colours of a sparse Jacobian: rows, or columns, of one colour share a sweep. The map shows each cell's colour instead of
+// its number, and the list shows the members of each colour; selecting one runs its sweep.
 
 import { SUPPRESS, button, html } from "../kit/dom.js";
 import { grouped, plural } from "../kit/format.js";
@@ -9,7 +9,7 @@ import { membersText } from "./words.js";
 /** @import { Ask } from "./controls.js" */
 /** @import { By, Shown } from "./shown.js" */
 
-/** @typedef {{ size: number, members: string[], colours: [string, string] }} Group with its colour, and that of a text on it */
+/** @typedef {{ size: number, members: string[], colours: [string, string] }} Group with its colour and its text colour */
 
 /**
  * The kernel's answer to "colours", with the array `groupCells` (explore/jacobian/view_model.JacobianViewModel.colours).
@@ -19,7 +19,7 @@ import { membersText } from "./words.js";
 /**
  * @param {Shown} shown
  * @param {Ask} ask
- * @param {() => void} changed what is shown is another: draw it
+ * @param {() => void} changed draw what is shown
  */
 function colouring(shown, ask, changed) {
   const root = html("div", { class: "gl-grouplist", hidden: "" });
@@ -44,7 +44,7 @@ function colouring(shown, ask, changed) {
     swatch.style.cssText = `background:${ground};color:${ink}`;
     return html(
       "button",
-      { type: "button", [SUPPRESS]: "true", title: "sweep this colour", onclick: () => ask("group", { colour: k }) },
+      { type: "button", [SUPPRESS]: "true", title: "compute this colour", onclick: () => ask("group", { colour: k }) },
       swatch,
       ` ${plural(size, by.slice(0, -1))}: `,
       membersText(members, size),
@@ -62,16 +62,16 @@ function colouring(shown, ask, changed) {
     show({ by, entries, sweeps, groups, groupCells }) {
       const other = by === "rows" ? "column" : "row";
       shown.classes = groupCells;
-      const said =
+      const summary =
         `${grouped(entries)} entries can be nonzero; ${by} of one colour share no ${other}, ` +
-        `so all takes ${plural(sweeps, "sweep")}`;
-      root.replaceChildren(html("div", { class: "gl-dim" }, said), ...groups.map((group, k) => item(group, k, by)));
+        `so all take ${plural(sweeps, "sweep")}`;
+      root.replaceChildren(html("div", { class: "gl-dim" }, summary), ...groups.map((group, k) => item(group, k, by)));
       const more = sweeps - groups.length;
       if (more > 0) root.append(html("div", { class: "gl-dim" }, `and ${more} more colours`));
     },
 
     /**
-     * A frame has come: its cells may be others than those that the colours are of.
+     * Request the colours again if a frame shows other cells.
      * @param {Answer} answer
      */
     follow(answer) {

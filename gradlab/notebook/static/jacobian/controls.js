@@ -1,7 +1,7 @@
-// The buttons that fill the matrix: one line at a time, one after another by themselves, all by the plan, or none again.
+// The buttons that fill the matrix: one line, one line after another, all lines by the plan, or that clear it.
 //
-// Playing asks for the next frame when the last has come, after a pause; filling without one. Whatever else the user asks for
-// stops it.
+// Playing requests the next frame a moment after the last one arrived; filling requests it at once. Any other request of the user
+// stops both.
 
 import { SUPPRESS, button, disable, html } from "../kit/dom.js";
 import { sweepName } from "./words.js";
@@ -22,14 +22,14 @@ function controls(shown, ask) {
   let timer = 0;
   const { plan } = shown.about;
   const stepButton = button("step ▸", "", () => wish("step"), "gl-first");
-  const playButton = button("play", "fill one after another", () => play(playing === "step" ? "" : "step"));
-  const resetButton = button("reset", "empty the view", () => wish("reset"));
-  const fillButton = button("fill", plan ? `compute the rest: ${plan}` : "show all that is known", () =>
+  const playButton = button("play", "fill one by one", () => play(playing === "step" ? "" : "step"));
+  const resetButton = button("reset", "clear the view", () => wish("reset"));
+  const fillButton = button("fill", plan ? `compute the rest: ${plan}` : "show all known entries", () =>
     play(playing === "fill" ? "" : "fill"),
   );
   const speed = html(
     "select",
-    { [SUPPRESS]: "true", "aria-label": "speed of play", title: "how fast play goes" },
+    { [SUPPRESS]: "true", "aria-label": "playback speed", title: "playback speed" },
     ...Object.entries(SPEEDS).map(([text, value]) => html("option", { value }, text)),
   );
   speed.value = USUAL;
@@ -60,10 +60,10 @@ function controls(shown, ask) {
     /** Stop playing. */
     stop: () => play(""),
 
-    /** Stop playing, and ask for something else. */
+    /** Stop playing, and send another request. */
     wish,
 
-    /** A frame has come and nothing else is asked for: play on. */
+    /** Continue playing after a frame, when no request is queued. */
     next() {
       const { known, done, happened } = shown.frame;
       if (!playing) return;
@@ -77,7 +77,7 @@ function controls(shown, ask) {
         );
     },
 
-    /** @param {boolean} ended the graph is gone: nothing works any more */
+    /** @param {boolean} ended whether the graph was freed, so that nothing works */
     update(ended) {
       const { by, done, known, filled, result } = shown.frame;
       stepButton.title = `fill the next ${shown.line} by one ${sweepName(by)}`;
@@ -86,7 +86,7 @@ function controls(shown, ask) {
       disable(resetButton, (!filled && !result?.length) || ended);
     },
 
-    /** Stop without a word to the kernel. */
+    /** Stop without notifying the kernel. */
     end() {
       playing = "";
       clearTimeout(timer);

@@ -1,11 +1,11 @@
-// The matrix as a heat map, with all ways of moving in it: hovering reads a cell, a click goes to its row (or column), a drag
-// zooms, arrow keys go from line to line and along one, + and − and 0 zoom.
+// The matrix as a heat map: hovering shows a cell's value, a click goes to its row (or column), a drag zooms, arrow keys go from
+// line to line and along one, +, − and 0 zoom.
 //
-// Python draws it (explore/jacobian/live_map.py); zooming asks the kernel, which knows the entries behind the cells, and here it is
-// decided about which window.
+// Python draws it (explore/jacobian/live_map.py). This module chooses the window of a zoom; the kernel, which has the entries,
+// draws it.
 
 import { SUPPRESS, button, focused, html, readByTitle, svg, svgFrom } from "../kit/dom.js";
-import { binOf, binRange, clamp, zoomed } from "../kit/ranges.js";
+import { binOf, binRange, clamp, zoomWindow } from "../kit/ranges.js";
 import { anyKnown, cellText, extremesText, mapText, windowText } from "./words.js";
 
 /** @import { Answer } from "../kit/kernel.js" */
@@ -16,17 +16,17 @@ import { anyKnown, cellText, extremesText, mapText, windowText } from "./words.j
 /** @typedef {{ x: number, y: number }} Place px, in the map */
 
 /**
- * Where its cells are (explore/jacobian/live_map._places).
+ * The positions of its cells (explore/jacobian/live_map._places).
  * @typedef {object} Layout
  * @property {number[]} x where each column of cells begins, px
  * @property {number[]} y where each row of cells begins
  * @property {number} wide a cell, and the gap after it
  * @property {number} high
  * @property {number} gap
- * @property {[number, number]} strip where it begins across itself, and how thick it is
+ * @property {[number, number]} strip its start and thickness
  */
 
-const LARGE = 24; // lines beyond which there is something to zoom into
+const LARGE = 24; // lines beyond which zooming is offered
 const DRAG = 6; // px beyond which a press is a drag
 
 /**
@@ -60,7 +60,7 @@ function map(shown, { ask, wish, say }) {
     if (box) root.firstElementChild?.append((marks[kind] = svg("rect", { class: kind, ...box })));
   }
 
-  /** Show the keyboard's cursor at a cell, or nowhere. @param {Cell} [cell] */
+  /** Show the keyboard cursor at a cell, or hide it. @param {Cell} [cell] */
   function cursor(cell) {
     if (!cell || !layout || cell.i >= layout.y.length || cell.j >= layout.x.length) {
       mark("gl-cursor");
@@ -72,7 +72,7 @@ function map(shown, { ask, wish, say }) {
   }
 
   /**
-   * The cell at a place; null where there is none. `anywhere`: the one nearest before, as for a drag that ends outside.
+   * The cell at a position; null if there is none. `anywhere`: the nearest before it, for a drag that ends outside.
    * @param {Place} place
    * @returns {Cell | null}
    */
@@ -91,22 +91,22 @@ function map(shown, { ask, wish, say }) {
   const whole = [0, about.rows, 0, about.columns];
   /** @param {number[]} window */
   const zoomTo = (window) => ask("window", { window });
-  /** Zoom about the cell of the line that the cursor is at, or about what is not zero. @param {number} factor */
+  /** Zoom around the cell at the cursor, or around the nonzero entries. @param {number} factor */
   function zoom(factor) {
     const { window, centre, at } = shown.frame,
       [first, end, left, right] = window,
       cell = shown.beside === null || at < 0 ? null : binRange(shown.besideBins, shown.beside, shown.across ? end : right),
       beside = cell ? Math.floor((cell[0] + cell[1]) / 2) : centre[shown.across ? 0 : 1],
       [row, column] = at < 0 ? centre : shown.across ? [beside, at] : [at, beside];
-    zoomTo([...zoomed([first, end], about.rows, row, factor), ...zoomed([left, right], about.columns, column, factor)]);
+    zoomTo([...zoomWindow([first, end], about.rows, row, factor), ...zoomWindow([left, right], about.columns, column, factor)]);
   }
   const part = html("span", { class: "gl-dim" });
   const tools = html(
     "div",
     { class: "gl-tools", role: "group", "aria-label": "zoom" },
     button("−", "zoom out", () => zoom(4)),
-    button("+", "zoom in, about what is shown", () => zoom(1 / 4)),
-    button("all", "the whole matrix", () => zoomTo(whole)),
+    button("+", "zoom in", () => zoom(1 / 4)),
+    button("all", "show the whole matrix", () => zoomTo(whole)),
     part,
   );
   readByTitle(tools);
@@ -144,7 +144,7 @@ function map(shown, { ask, wish, say }) {
     try {
       root.setPointerCapture(event.pointerId);
     } catch {
-      /* a pointer that is gone */
+      /* the pointer no longer exists */
     }
   });
   root.addEventListener("pointercancel", () => {
@@ -158,15 +158,15 @@ function map(shown, { ask, wish, say }) {
       to = cellAt(place(event), moved);
     drag = null;
     mark("gl-drag");
-    if (moved && large && from && to) dragged(from, to);
-    else if (from) clicked(from);
+    if (moved && large && from && to) zoomToCells(from, to);
+    else if (from) select(from);
   });
 
   /**
    * @param {Cell} from
    * @param {Cell} to
    */
-  function dragged(from, to) {
+  function zoomToCells(from, to) {
     const { rowBins, columnBins, window } = shown.frame,
       [top, bottom] = [Math.min(from.i, to.i), Math.max(from.i, to.i)].map((i) => Math.max(i, 0)),
       [left, right] = [Math.min(from.j, to.j), Math.max(from.j, to.j)].map((j) => Math.max(j, 0));
@@ -175,12 +175,12 @@ function map(shown, { ask, wish, say }) {
   }
 
   /** @param {Cell} cell */
-  function clicked({ i, j }) {
+  function select({ i, j }) {
     const [line, beside] = shown.across ? [j, i] : [i, j];
     if (line < 0) return;
     const k = line * shown.frame.columnBins.length + beside,
       found = shown.across || beside < 0 || shown.frame.low[k] !== 0 || shown.frame.high[k] !== 0;
-    shown.beside = found ? Math.max(beside, 0) : null; // where all is zero there is nothing to zoom to
+    shown.beside = found ? Math.max(beside, 0) : null; // without a nonzero entry there is nothing to zoom to
     wish("go", { at: shown.lineBins[line] });
   }
 
@@ -191,12 +191,12 @@ function map(shown, { ask, wish, say }) {
     wish("go", { at: clamp(at + by, 0, shown.many - 1) });
   }
   /** @param {number} by */
-  function aside(by) {
+  function moveAlong(by) {
     shown.beside = clamp((shown.beside ?? 0) + by, 0, shown.besideBins.length - 1);
-    tell();
+    announce();
   }
-  /** Say what is under the keyboard's cursor. */
-  function tell() {
+  /** Announce the cell at the keyboard cursor. */
+  function announce() {
     const k = shown.frame.at < 0 ? 0 : binOf(shown.lineBins, shown.frame.at),
       beside = shown.beside ?? 0,
       cell = shown.across ? { i: beside, j: k } : { i: k, j: beside },
@@ -213,8 +213,8 @@ function map(shown, { ask, wish, say }) {
     const keys = {
       [along[0]]: () => move(-1),
       [along[1]]: () => move(1),
-      [sideways[0]]: () => aside(-1),
-      [sideways[1]]: () => aside(1),
+      [sideways[0]]: () => moveAlong(-1),
+      [sideways[1]]: () => moveAlong(1),
       PageUp: () => move(-10),
       PageDown: () => move(10),
       Home: () => move(-shown.many),
@@ -237,7 +237,7 @@ function map(shown, { ask, wish, say }) {
     nodes: [tools, root, extremes, read],
 
     /**
-     * Take over what is drawn anew: the cells, or only what is over them.
+     * Take over a new drawing: the cells, or only the overlay.
      * @param {Answer} answer
      */
     take(answer) {
@@ -257,7 +257,7 @@ function map(shown, { ask, wish, say }) {
         if (drawn !== root.firstElementChild) root.replaceChildren(drawn);
         mark("gl-cursor");
       }
-      if (focused(root) && drawn) tell();
+      if (focused(root) && drawn) announce();
       root.setAttribute("aria-label", mapText(shown));
       extremes.textContent = extremesText(shown);
       extremes.classList.toggle("gl-room", (!anyKnown(shown) && !shown.frame.result?.length) || shown.classes !== null);

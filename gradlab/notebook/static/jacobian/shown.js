@@ -1,10 +1,10 @@
-// What a view of a Jacobian shows: the model that its parts read. It changes by the kernel's frames and by a few wishes of
-// the user's (weights, the colours, the column beside the row); nothing here touches the page.
+// The state of a Jacobian view, which its parts read. The kernel's frames change it, and some actions of the user do (weights,
+// colours, the cell at the cursor); nothing here touches the page.
 //
-// Rows and columns are numbered from 0, and called by their labels wherever they are named: in the map, in the box, in sentences.
+// Rows and columns are numbered from 0, and named by their labels: in the map, in the box, in sentences.
 //
-// Rows are swept backward by a cotangent v, columns forward by a tangent u. Most of what is shown is the same for both, with
-// other words; so "line" is a row or a column, whichever is stepped through, and the words are properties here.
+// Rows are computed backward with a cotangent v, columns forward with a tangent u. Most of the view is the same for both; so
+// "line" is a row or a column, whichever is stepped through, and the words that differ are properties here.
 
 import { indexOf, label } from "../kit/arrays.js";
 
@@ -15,55 +15,56 @@ import { indexOf, label } from "../kit/arrays.js";
 /** @typedef {{ i: number, j: number }} Cell row and column of cells; −1: the strip */
 
 /**
- * What never changes (explore/jacobian/view_model.JacobianViewModel.about).
+ * The constant data (explore/jacobian/view_model.JacobianViewModel.about).
  * @typedef {object} About
  * @property {Part[]} outputs
  * @property {Part[]} inputs
  * @property {number} rows
  * @property {number} columns
- * @property {string} plan how the whole would be computed; empty if it is known
- * @property {By[]} axes what can be stepped through
+ * @property {string} plan how the whole matrix would be computed; empty if it is known
+ * @property {By[]} axes that can be stepped through
  * @property {string} backward how a v is applied, in code
  * @property {{ zero: string, retain: string }} unforgettable why a line cannot be forgotten here; empty where it can
- * @property {number} groups how many colours the plan has; 0 if none
+ * @property {number} groups number of colours of the plan
  * @property {boolean} forward whether the graph shows what a tangent reaches, or only what it may reach
  * @property {Figure | null} graph
  */
 
 /**
- * What is shown now (explore/jacobian/view_model.JacobianViewModel.answer), with all cells: the kernel sends either these or the lines that changed.
+ * The current frame (explore/jacobian/view_model.JacobianViewModel.answer) with all cells. The kernel sends either all cells or the
+ * lines that changed.
  * @typedef {object} Frame
- * @property {string} ask what was asked for
+ * @property {string} ask the request
  * @property {By} by
  * @property {number} at the line that is shown; −1 for none or a mix
- * @property {[number, number]} centre the row and the column about which to zoom: of what is not zero the middle
+ * @property {[number, number]} centre row and column of a zoom: the middle of the nonzero entries
  * @property {[number, number, number, number]} window
  * @property {ArrayLike<number> & Iterable<number>} rowBins
  * @property {ArrayLike<number> & Iterable<number>} columnBins
  * @property {Float64Array} low
  * @property {Float64Array} high
  * @property {Uint8Array} flags
- * @property {Float64Array} [result] vᵀJ or Ju: the elements that are written out
- * @property {Int32Array} [places] which elements these are
- * @property {number} nonzero how many elements of the whole result are not zero
+ * @property {Float64Array} [result] vᵀJ or Ju: the elements shown as numbers
+ * @property {Int32Array} [places] their indices
+ * @property {number} nonzero number of nonzero elements of the whole result
  * @property {Float64Array} [stripLow] the same in the cells' rows or columns
  * @property {Float64Array} [stripHigh]
  * @property {Uint8Array} [stripFlags]
  * @property {number} filled how many lines are shown
- * @property {number} of how many there are
- * @property {boolean} done no line is left to be stepped to
- * @property {boolean} known the whole is shown
+ * @property {number} of how many lines there are
+ * @property {boolean} done no line is left to step to
+ * @property {boolean} known the whole matrix is shown
  * @property {number[]} extent
  * @property {number} nans
- * @property {number} sweeps what this frame took
+ * @property {number} sweeps run for this frame
  * @property {string} code
  * @property {number[]} lit
  * @property {number[]} litEdges
  * @property {string[]} unused inputs that the output does not depend on
  * @property {boolean} zero zeroing .grad is forgotten
  * @property {boolean} retain retain_graph is forgotten
- * @property {string} trial with either: what .grad then holds
- * @property {string} happened with either: the error that this is about
+ * @property {string} trial with either: the resulting .grad
+ * @property {string} happened with either: the resulting error
  */
 
 class Shown {
@@ -72,11 +73,11 @@ class Shown {
     this.about = about;
     /** @type {Frame} */
     this.frame = { ...NOTHING, window: [0, about.rows, 0, about.columns], of: about.rows };
-    /** @type {Map<number, number>} those of v or u that are not zero */
+    /** @type {Map<number, number>} the nonzero elements of v or u */
     this.weights = new Map();
-    /** @type {Int32Array | null} the colour of each cell, where colours are shown instead of numbers */
+    /** @type {Int32Array | null} the colour of each cell, if colours are shown instead of numbers */
     this.classes = null;
-    /** @type {number | null} the cell beside which the keyboard's cursor stands, along the line */
+    /** @type {number | null} the cell of the keyboard cursor, along the line */
     this.beside = null;
     /** @type {(i: number) => string} */
     this.rowLabel = (i) => label(about.outputs, i);
@@ -99,22 +100,22 @@ class Shown {
     return this.across ? this.about.rows : this.about.columns;
   }
 
-  /** What a line is called: row or column. */
+  /** The word for a line: row or column. */
   get line() {
     return this.across ? "column" : "row";
   }
 
-  /** What the weights are called. */
+  /** The name of the weights. */
   get letter() {
     return this.across ? "u" : "v";
   }
 
-  /** What the result is called. */
+  /** The name of the result. */
   get product() {
     return this.trial ? ".grad" : this.across ? "Ju" : "vᵀJ";
   }
 
-  /** Whether a line of the loop is forgotten, so that what is shown is a trial's. */
+  /** Whether a line of the loop is left out, so that the view shows a trial. */
   get trial() {
     return this.frame.zero || this.frame.retain;
   }
@@ -145,13 +146,13 @@ class Shown {
     return this.across ? this.rowLabel(i) : this.columnLabel(i);
   }
 
-  /** What a line of J's is called in a sentence: "row z[0]". @param {number} i */
+  /** A line of J in a sentence: "row z[0]". @param {number} i */
   title(i) {
     return `${this.line} ${this.name(i)}`;
   }
 
   /**
-   * The line that a text means, by its number from 0 or its name; −1 if there is none.
+   * The line with a name, or a number from 0; −1 if there is none.
    * @param {string} text
    */
   lineOf(text) {
@@ -159,7 +160,7 @@ class Shown {
   }
 
   /**
-   * Put a frame's lines, or all its cells, into what is shown.
+   * Take over a frame's changed lines, or all its cells.
    * @param {Answer} answer unpacked
    * @returns {boolean} whether rows and columns changed places
    */
@@ -181,7 +182,7 @@ class Shown {
   }
 
   /**
-   * Take over the weights of a frame, and forget the cursor's place where its cells are no longer there.
+   * Take over the weights of a frame, and reset the cursor if the cells changed.
    * @param {Answer} answer
    * @param {boolean} turned
    */

@@ -1,4 +1,4 @@
-// A weight for each line: sliders with typed numbers, a page of them at a time. Moving one mixes rows (or columns) in one sweep.
+// A weight for each line: sliders with number boxes, one page at a time. Moving one combines rows (or columns) in one sweep.
 
 import { SUPPRESS, button, focused, html, readByTitle } from "../kit/dom.js";
 import { short } from "../kit/format.js";
@@ -82,7 +82,7 @@ function sliders(shown, wish) {
     return html("div", { class: "gl-slider", title: name }, html("code", {}, short(name, 12)), slide, typed);
   }
 
-  /** The sliders that are there take over the weights of a frame, but not what the user is still typing. */
+  /** Show the weights of a frame in the sliders, except in a box where the user is typing. */
   function takeOver() {
     for (const node of root.querySelectorAll("input")) {
       const value = String(shown.weights.get(Number(node.dataset.at)) ?? 0);
@@ -118,7 +118,7 @@ function sliders(shown, wish) {
 }
 
 /**
- * Fill a slider from its middle, where 0 is, to its value: at 0 it is empty.
+ * Fill a slider from 0, its middle, to its value; at 0 it is empty.
  * @param {HTMLInputElement} slide
  */
 function paint(slide) {

@@ -1,5 +1,5 @@
-// The vectors of a sweep: the weights v (or u) as boxes, which lines of J they weight, the result vᵀJ (or Ju) as numbers with
-// their names, what it is in words, and equivalent code. The room of the numbers is kept before there are any.
+// The vectors of a sweep: the weights v (or u) as boxes, the lines of J that they weight, the result vᵀJ (or Ju) as numbers with
+// their names, its description, and equivalent code. Space for the numbers is reserved before there are any.
 
 import { SUPPRESS, html } from "../kit/dom.js";
 import { grouped, number, short, weight } from "../kit/format.js";
@@ -8,14 +8,14 @@ import { NUMBERS, meaning, weighting } from "./words.js";
 
 /** @import { Shown } from "./shown.js" */
 
-const BOXES = 12; // weights written out, where there are no more
-const SOME = 9; // of more
+const BOXES = 12; // weights shown, if there are no more
+const SOME = 9; // weights shown of more
 
 /** @param {Shown} shown */
 function vectors(shown) {
   const boxes = html("span", { class: "gl-vector", role: "img" }),
     numbers = html("div", { class: "gl-numbers", role: "list" }),
-    said = html("div", { class: "gl-dim gl-meaning" }),
+    description = html("div", { class: "gl-dim gl-meaning" }),
     applied = html("code"),
     weighted = html("span"),
     arrives = html("div", { class: "gl-dim gl-weighting" }, applied, " ", weighted);
@@ -27,7 +27,7 @@ function vectors(shown) {
     weightsName,
     html("div", {}, boxes, arrives),
     productName,
-    html("div", {}, numbers, said),
+    html("div", {}, numbers, description),
   );
   const code = html("pre", { tabindex: "0", "aria-label": "equivalent code", [SUPPRESS]: "true" });
 
@@ -85,7 +85,7 @@ function vectors(shown) {
       fillNumbers();
       applied.textContent = shown.across ? "" : shown.about.backward;
       weighted.textContent = shown.across ? `u ${weighting(shown)}` : weighting(shown);
-      said.textContent = meaning(shown);
+      description.textContent = meaning(shown);
       code.textContent = shown.frame.code;
     },
   };

@@ -1,6 +1,6 @@
-// The live view of a Jacobian. Python computes (explore/jacobian/view_model.py behind notebook/jacobian_widget.py); this draws the frames that it
-// sends and reports what was clicked. Each part draws itself from what is shown and tells the kernel what is wished; here they
-// are put together, and told when there is something new.
+// The live view of a Jacobian. Python computes (explore/jacobian/view_model.py behind notebook/jacobian_widget.py); this module
+// draws the frames that it sends and reports clicks. Each part draws itself from the shared state and sends its requests to the
+// kernel; this module assembles the parts and updates them.
 
 import { shapeText } from "../kit/arrays.js";
 import { SUPPRESS, html } from "../kit/dom.js";
@@ -22,12 +22,12 @@ import { graphText, headline, spokenText, titleText } from "./words.js";
 /** @import { Answer, Model } from "../kit/kernel.js" */
 /** @import { Ask } from "./controls.js" */
 
-const WIDE = 420; // px of a graph that gets the width below all else
-const NEAR = 24; // px that the map may be too wide or too narrow
-const ENDED = "This view was closed and its graph let go. Run the cell again.";
+const WIDE = 420; // px; a wider graph gets a row of its own, at the bottom
+const NEAR = 24; // px by which the map may be too wide or too narrow
+const ENDED = "This view was closed and its graph was freed. Run the cell again.";
 
 /**
- * What anywidget calls for each view of the widget; the function returned ends the view.
+ * Render a view of the widget; anywidget calls the returned function to end it.
  * @param {{ model: Model, el: HTMLElement }} widget
  */
 function render({ model, el }) {
@@ -56,7 +56,7 @@ function render({ model, el }) {
       root.setAttribute("data-silent", "");
     },
     back: () => fail(""),
-    heard(answer, buffers, mine) {
+    receive(answer, buffers, mine) {
       if (answer.error) {
         fail(answer.error);
         buttons.stop();
@@ -78,13 +78,13 @@ function render({ model, el }) {
     asked = room();
     kernel.ask(what, { ...more, room: asked }, buffers);
   };
-  let asked = 0; // px that the map of the last frame has
+  let asked = 0; // px of the map in the last frame
 
-  /** How many px the map may have. */
+  /** The space for the map, in px. */
   function room() {
     return clamp(root.clientWidth - (root.clientWidth > 720 ? 370 : 30), 200, 440);
   }
-  /** Ask for the map in the room that there is now, unless something is asked for already. */
+  /** Request the map for the space that it has now, unless a request is pending. */
   function fit() {
     if (Math.abs(room() - asked) > NEAR && !root.hasAttribute("aria-busy") && !model.get("ended")) ask("room");
   }
@@ -94,9 +94,9 @@ function render({ model, el }) {
     problem.textContent = text;
     problem.hidden = !text;
   }
-  /** @param {string} text of an error; empty: all is well */
+  /** @param {string} text of an error; empty: none */
   function fail(text) {
-    kernel.forgive();
+    kernel.clearSilence();
     show(text);
     root.removeAttribute("data-silent");
   }
@@ -108,7 +108,7 @@ function render({ model, el }) {
     colours = colouring(shown, ask, () => update()),
     vector = vectors(shown),
     weights = sliders(shown, wish),
-    forgotten = whatIf(shown, wish),
+    trial = whatIf(shown, wish),
     picture = about.graph ? graphBox(about.graph) : null;
   const matrix = map(shown, {
     ask,
@@ -124,12 +124,12 @@ function render({ model, el }) {
     problem,
     ...axes.nodes,
     vector.root,
-    forgotten.happened,
+    trial.happened,
     html("div", { class: "gl-caption" }, "Equivalent code"),
     vector.code,
     weights.caption,
     weights.root,
-    forgotten.root,
+    trial.root,
     spoken,
   );
   const left = html("div", { class: "gl-left" }, ...matrix.nodes, colours.root);
@@ -139,9 +139,9 @@ function render({ model, el }) {
     html("div", { class: "gl-head" }, title, " ", sentence, waiting),
     html("div", { class: "gl-body" }, left, side, ...(picture ? [picture.root] : [])),
   );
-  root.addEventListener("keydown", (event) => event.stopPropagation()); // the page has shortcuts of its own
+  root.addEventListener("keydown", (event) => event.stopPropagation()); // the page has its own shortcuts
 
-  // ------------------------------------------------------------------------------------------------ what comes
+  // ------------------------------------------------------------------------------------------------ frames
   /** @param {Answer} answer */
   function take(answer) {
     matrix.take(answer);
@@ -151,7 +151,7 @@ function render({ model, el }) {
     }
     const turned = shown.take(answer);
     colours.follow(answer);
-    if (kernel.wishes) return; // the user is still moving a slider: a frame on its way must not move it back
+    if (kernel.wishes) return; // the user is still moving a slider, and an older frame must not move it back
     shown.follow(answer, turned);
     weights.follow(turned);
   }
@@ -165,7 +165,7 @@ function render({ model, el }) {
     matrix.update();
     sentence.textContent = headline(shown);
     weights.update();
-    forgotten.update();
+    trial.update();
     picture?.update();
     root.toggleAttribute("data-ended", ended);
     if (ended) fail(ENDED);
@@ -176,18 +176,18 @@ function render({ model, el }) {
   /** @param {Figure} figure */
   function graphBox(figure) {
     const drawing = graph(figure),
-      said = html("div", { class: "gl-caption" });
+      caption = html("div", { class: "gl-caption" });
     const scroll = { class: "gl-scroll", tabindex: "0", role: "group", "aria-label": "the graph", [SUPPRESS]: "true" };
     return {
       root: html(
         "div",
         { class: figure.width > WIDE ? "gl-graph gl-wide" : "gl-graph" },
-        said,
+        caption,
         html("div", scroll, drawing.root),
       ),
       update() {
         drawing.light(shown.frame.lit, shown.frame.litEdges, shown.across ? "the tangent" : "the cotangent");
-        said.textContent = graphText(shown);
+        caption.textContent = graphText(shown);
       },
     };
   }

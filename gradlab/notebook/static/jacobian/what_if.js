@@ -1,4 +1,4 @@
-// "What if I forget to …": the loop over rows with one of its lines left out, on the rows of the user's own graph.
+// "What if I forget to …": the loop over rows without one of its lines, run on the user's graph.
 
 import { SUPPRESS, html } from "../kit/dom.js";
 
@@ -12,15 +12,21 @@ import { SUPPRESS, html } from "../kit/dom.js";
 function whatIf(shown, wish) {
   const zero = checkbox(() => forget()),
     retain = checkbox(() => forget()),
-    said = html("div", { class: "gl-dim" }, "Run on your graph's own rows, in a .grad of its own: yours stays as it is."),
+    hint = html("div", { class: "gl-dim" }, "This runs on your graph with a separate .grad; yours does not change."),
     { unforgettable } = shown.about;
   const root = html(
     "fieldset",
     { class: "gl-forget" },
     html("legend", {}, "what if I forget to …"),
-    html("label", { title: unforgettable.zero || "the next rows are added to what is in .grad" }, zero, " ", "zero the gradient"),
-    html("label", { title: unforgettable.retain || "the first backward frees what it needs" }, retain, " ", "retain the graph"),
-    said,
+    html("label", { title: unforgettable.zero || "the next rows are added to .grad" }, zero, " ", "zero the gradient"),
+    html(
+      "label",
+      { title: unforgettable.retain || "the first backward frees the saved tensors" },
+      retain,
+      " ",
+      "retain the graph",
+    ),
+    hint,
   );
   zero.disabled = unforgettable.zero !== "";
   retain.disabled = unforgettable.retain !== "";
@@ -39,7 +45,7 @@ function whatIf(shown, wish) {
       zero.checked = frame.zero;
       retain.checked = frame.retain;
       root.hidden = shown.across;
-      happened.textContent = frame.happened ? `This is what then happens:\n${frame.happened}` : "";
+      happened.textContent = frame.happened ? `The result is an error:\n${frame.happened}` : "";
       happened.hidden = !frame.happened;
     },
   };

@@ -1,4 +1,4 @@
-// What a view of a Jacobian says: its sentences, each from what is shown. Nothing here touches the page.
+// The sentences of a Jacobian view. Nothing here touches the page.
 
 import { names } from "../kit/arrays.js";
 import { KNOWN, oddities, worth } from "../kit/cells.js";
@@ -7,10 +7,10 @@ import { binRange, rangeText } from "../kit/ranges.js";
 
 /** @import { By, Cell, Shown } from "./shown.js" */
 
-const NUMBERS = 12; // of a result written out at most, as explore.jacobian.view_model has it
-const TERMS = 6; // of a mix written out
-const SPOKEN = 8; // numbers of a line read out
-const ENTERED = 4; // elements that v enters at, named above the graph
+const NUMBERS = 12; // at most, of a result, as in explore.jacobian.view_model
+const TERMS = 6; // at most, of a mix
+const SPOKEN = 8; // numbers of a line for screen readers
+const ENTERED = 4; // names of elements where v enters the graph
 
 /** How a line is computed. @param {By} by */
 function sweepName(by) {
@@ -22,7 +22,7 @@ function titleText({ about }) {
   return `Jacobian of ${names(about.outputs)} with respect to ${names(about.inputs)}`;
 }
 
-/** Beside the title: which line this is, what it cost, and how much is known. @param {Shown} shown */
+/** Beside the title: the line, its cost, and how much is known. @param {Shown} shown */
 function headline(shown) {
   const { frame, line, trial } = shown,
     { at, by, filled, of: all, sweeps } = frame,
@@ -32,22 +32,22 @@ function headline(shown) {
     filled === all ? `all ${by} known` : filled ? `${grouped(filled)} of ${plural(all, line)} known` : `no ${line} yet`;
   if (frame.ask === "fill") return `${known} · ${sweeps ? `${plural(sweeps, "sweep")} by the plan` : "no sweep"}`;
   if (at < 0 && !mixed) return `${known} · ${filled === all ? "no sweep is needed" : `one ${sweep} a ${line}`}`;
-  const cost = sweeps === 1 ? `one ${sweep}` : sweeps ? plural(sweeps, "sweep") : "from what is known already";
-  return `${at >= 0 ? shown.title(at) : `a mix of ${by}`} · ${trial ? "in a .grad of its own" : cost} · ${known}`;
+  const cost = sweeps === 1 ? `one ${sweep}` : sweeps ? plural(sweeps, "sweep") : "from known entries";
+  return `${at >= 0 ? shown.title(at) : `a mix of ${by}`} · ${trial ? "in a separate .grad" : cost} · ${known}`;
 }
 
-/** What a v (or u) does: which lines of J it weights. @param {Shown} shown */
+/** The lines of J that v (or u) weights. @param {Shown} shown */
 function weighting(shown) {
   const { weights, line } = shown,
     parts = [...weights].map(([i, w]) => `${shown.title(i)} by ${weight(w)}`);
   if (!parts.length) return `weights each ${line} of J by an element of ${shown.letter}`;
   const more = parts.length - TERMS;
   if (more > 0) return `weights ${parts.slice(0, TERMS).join(", ")} and ${plural(more, `more ${line}`)}`;
-  const said = parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${parts[parts.length - 1]}` : parts[0];
-  return `weights ${said}${shown.many > parts.length ? ", the others by 0" : ""}`;
+  const listed = parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${parts[parts.length - 1]}` : parts[0];
+  return `weights ${listed}${shown.many > parts.length ? ", the others by 0" : ""}`;
 }
 
-/** What the numbers of the result are. @param {Shown} shown */
+/** The meaning of the result. @param {Shown} shown */
 function meaning(shown) {
   const { frame, product, weights, line } = shown,
     { at, trial } = frame;
@@ -63,7 +63,7 @@ function meaning(shown) {
   return `${product} = ${terms.slice(0, TERMS).join(" ")}${terms.length > TERMS ? " + …" : ""}${rest}`;
 }
 
-/** Of which part of a long result the numbers are. @param {Shown} shown */
+/** The part of a long result that is shown. @param {Shown} shown */
 function partText(shown) {
   const { frame, length } = shown,
     places = frame.places ?? [],
@@ -72,10 +72,10 @@ function partText(shown) {
   if (!frame.nonzero) return `; all ${all} are zero`;
   if (places.length >= frame.nonzero)
     return `; ${grouped(frame.nonzero)} of ${all} ${frame.nonzero === 1 ? "is" : "are"} not zero`;
-  return `; ${places.length} of the ${grouped(frame.nonzero)} that are not zero, from ${shown.elementName(places[0])}`;
+  return `; ${places.length} of ${grouped(frame.nonzero)} nonzero elements, from ${shown.elementName(places[0])}`;
 }
 
-/** What is read out after a step. @param {Shown} shown */
+/** The text for screen readers after a step. @param {Shown} shown */
 function spokenText(shown) {
   const { at, filled, of: all, result = [], happened, places = [] } = shown.frame;
   if (at < 0) return happened;
@@ -100,7 +100,7 @@ function anyKnown({ frame }) {
   return frame.flags.some((flag) => (flag & KNOWN) > 0) || frame.filled > 0;
 }
 
-/** The extremes of the whole, and of the part that is in view. @param {Shown} shown */
+/** The extremes of the whole matrix, and of the part in view. @param {Shown} shown */
 function extremesText(shown) {
   const { frame } = shown,
     [low, high] = frame.extent;
@@ -118,7 +118,7 @@ function inView(shown) {
   return low <= high ? ` · in view ${number(low)} to ${number(high)}` : "";
 }
 
-/** Which part of the matrix is shown, and what a cell stands for. @param {Shown} shown */
+/** The part of the matrix that is shown, and the entries per cell. @param {Shown} shown */
 function windowText(shown) {
   const { frame, about, rowLabel, columnLabel } = shown,
     [top, bottom, left, right] = frame.window,
@@ -131,7 +131,7 @@ function windowText(shown) {
 }
 
 /**
- * One cell: which derivative it is, and its value or extremes.
+ * One cell: its derivative, and its value or extremes.
  * @param {Shown} shown
  * @param {Cell} cell
  */
@@ -157,7 +157,7 @@ function cellText(shown, { i, j }) {
   return `${what}: ${finite}${also ? `, also ${also}` : ""}`;
 }
 
-/** Above the graph: where v (or u) enters, and what it reaches there. @param {Shown} shown */
+/** Above the graph: where v (or u) enters, and what it reaches. @param {Shown} shown */
 function graphText(shown) {
   const { about, frame, across, weights } = shown,
     folded = about.graph?.folded ? `, ${about.graph.folded} nodes folded` : "";
@@ -173,7 +173,7 @@ function graphText(shown) {
 }
 
 /**
- * Which lines the box can go to.
+ * The lines that the box accepts.
  * @param {Shown} shown
  */
 function linesText(shown) {
@@ -181,7 +181,7 @@ function linesText(shown) {
 }
 
 /**
- * What is said of a text that names no line.
+ * The message for a text that does not name a line.
  * @param {Shown} shown
  * @param {string} text
  */
@@ -191,7 +191,7 @@ function refusalText(shown, text) {
 }
 
 /**
- * Some of the lines of one colour.
+ * Some lines of one colour.
  * @param {string[]} some
  * @param {number} all
  */

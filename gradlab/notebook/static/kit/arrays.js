@@ -1,9 +1,9 @@
-// Named arrays laid one after another, as a Jacobian's rows and columns are: which element is the i-th.
+// Named arrays in sequence, as the rows and columns of a Jacobian: labels and numbers of their elements.
 
 /** @typedef {{ name: string, shape: number[] }} Part */
 
 /**
- * How many elements a shape has.
+ * The number of elements of a shape.
  * @param {number[]} shape
  */
 function size(shape) {
@@ -50,7 +50,7 @@ function label(parts, i) {
 }
 
 /**
- * The number of the element that a text names, as labels do ("x[0, 2]") or by its number from 0; −1 if there is none.
+ * The number of the element with a label ("x[0, 2]") or a number from 0; −1 if there is none.
  * @param {Part[]} parts
  * @param {string} text
  */

@@ -1,5 +1,5 @@
-// The axes of a picture that Python drew: where a pointer is in their units, and a line there. The SVG has them as attributes:
-// data-frame (left, top, width and height in px), data-x and data-y (the range of each).
+// The axes of a picture that Python drew: the position of the pointer in their units, and a vertical line there. The SVG has them
+// as attributes: data-frame (left, top, width and height in px), data-x and data-y (the ranges).
 
 import { svg } from "./dom.js";
 import { clamp } from "./ranges.js";
@@ -16,9 +16,9 @@ function axes(drawing) {
     ends,
 
     /**
-     * Where a pointer is, in units of the axes; null outside of them.
+     * The position of a pointer in units of the axes; null outside them.
      * @param {PointerEvent | MouseEvent} event
-     * @param {boolean} held whether a place outside counts as the nearest inside
+     * @param {boolean} held whether a position outside is moved to the nearest one inside
      */
     value(event, held = false) {
       const box = drawing.getBoundingClientRect(),
@@ -31,7 +31,7 @@ function axes(drawing) {
       return ends.map(([low, high], way) => low + clamp(shares[way], 0, 1) * (high - low));
     },
 
-    /** @param {number | null} x where the line is; null: nowhere */
+    /** @param {number | null} x of the line; null hides it */
     mark(x) {
       hair.setAttribute("visibility", x === null ? "hidden" : "visible");
       const [low, high] = ends[0],

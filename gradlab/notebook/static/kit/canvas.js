@@ -1,17 +1,17 @@
-// A drawing that is moved and magnified: dragged with the pointer, by its buttons, by the wheel with Ctrl (⌘), and by keys. The wheel
-// alone scrolls the page, as everywhere in a notebook.
+// A drawing that can be moved and zoomed: by dragging, buttons, keys, and the wheel with Ctrl (⌘). The wheel alone scrolls the
+// page, as everywhere in a notebook.
 
 import { SUPPRESS, button, html, readByTitle } from "./dom.js";
 import { clamp } from "./ranges.js";
 
 /** @typedef {{ x: number, y: number, wide: number, high: number }} Box in the drawing's own units */
 
-const STEP = 1.25; // of a zoom
+const STEP = 1.25; // factor of a zoom
 const LARGEST = 4; // times its own size
 const READABLE = 0.7; // of its own size
 const FAR = 60; // px of a step by keys
-const NEAR = 24; // px that are kept free around what is brought into sight
-const DRAG = 4; // px that make a click a drag
+const NEAR = 24; // px of margin around a box that is scrolled into view
+const DRAG = 4; // px of movement from which a click is a drag
 
 /** @param {string} name for screen readers */
 function canvas(name) {
@@ -20,9 +20,9 @@ function canvas(name) {
   let wide = 1,
     high = 1, // of the drawing
     x = 0,
-    y = 0, // its upper left corner that is seen
+    y = 0, // its visible upper left corner
     scale = 1, // px of a unit
-    fitted = true; // nobody has moved it since it was fitted
+    fitted = true; // not moved since it was fitted
   const tools = html(
     "div",
     { class: "gl-zoom", role: "group", "aria-label": "zoom" },
@@ -46,7 +46,7 @@ function canvas(name) {
     return { wide: Math.max(stage.clientWidth, 50), high: Math.max(stage.clientHeight, 50) };
   }
 
-  /** Show all of it, in the middle, no larger than it is. */
+  /** Show the whole drawing, centred, at most at its own size. */
   function fit() {
     const room = size();
     scale = Math.min(1, room.wide / wide, room.high / high);
@@ -58,7 +58,7 @@ function canvas(name) {
 
   /**
    * @param {number} factor
-   * @param {number} [atX] px from the left that stays where it is; by default the middle
+   * @param {number} [atX] px from the left that stays fixed; by default the middle
    * @param {number} [atY]
    */
   function zoom(factor, atX = size().wide / 2, atY = size().high / 2) {
@@ -106,7 +106,7 @@ function canvas(name) {
   stage.addEventListener(
     "click",
     (event) => {
-      if (dragged) event.stopPropagation(); // it ended a drag, and chooses nothing
+      if (dragged) event.stopPropagation(); // the end of a drag selects nothing
       dragged = false;
     },
     { capture: true },
@@ -133,7 +133,7 @@ function canvas(name) {
     fit,
 
     /**
-     * Show a drawing: all of it; in the place of another as large as can be read.
+     * Show a whole drawing; one that replaces another is shown at a readable size.
      * @param {SVGSVGElement} shown
      * @param {number} itsWidth
      * @param {number} itsHeight
@@ -150,7 +150,7 @@ function canvas(name) {
     },
 
     /**
-     * Move as little as it takes for a box to be seen.
+     * Scroll as little as possible to show a box.
      * @param {Box} box
      */
     reveal(box) {
@@ -172,7 +172,7 @@ function canvas(name) {
     },
 
     /**
-     * What a key does: whether it was one of the canvas's own.
+     * Handle a key; returns whether the canvas uses it.
      * @param {KeyboardEvent} event
      */
     key(event) {

@@ -1,5 +1,5 @@
-// What is known of a cell that stands for many entries: the least and the greatest finite one, and which others are among them.
-// The Python half is explore/heat_cells.py.
+// A cell that pools many entries: their least and greatest finite value, and flags of the values that are not finite. The Python
+// half is explore/heat_cells.py.
 
 const KNOWN = 1, // the bits of the flags of a cell
   NAN = 2,
@@ -7,7 +7,7 @@ const KNOWN = 1, // the bits of the flags of a cell
   MINUS = 8;
 
 /**
- * The number that a cell is coloured by: what is not finite first, else the larger in size.
+ * The number that gives a cell its colour: a value that is not finite, else the larger in size.
  * @param {number} low
  * @param {number} high
  * @param {number} flags
@@ -17,7 +17,7 @@ function worth(low, high, flags) {
 }
 
 /**
- * What else than finite numbers is in a cell: "NaN, +inf"; empty if nothing.
+ * The values in a cell that are not finite: "NaN, +inf"; empty if there are none.
  * @param {number} flags
  */
 function oddities(flags) {

@@ -1,8 +1,8 @@
 // Elements, made in one expression: html("p", { class: "gl-dim", onclick: … }, "text", child).
 //
-// Children that are strings become text nodes and attributes are set by setAttribute, so whatever a user named is inert. Nothing
-// in these files writes markup from a string. A control that must not be used stays focusable (aria-disabled), so that the
-// focus is not lost when the last step disables the button that was pressed.
+// Strings become text nodes and attributes are set by setAttribute, so names that users choose cannot inject markup. No file here
+// writes markup from a string. A disabled control stays focusable (aria-disabled), so that the focus is not lost when the last
+// step disables the button that was pressed.
 
 const SVG = "http://www.w3.org/2000/svg";
 const SUPPRESS = "data-lm-suppress-shortcuts"; // JupyterLab leaves keys alone where the focused element has this
@@ -10,7 +10,7 @@ const SUPPRESS = "data-lm-suppress-shortcuts"; // JupyterLab leaves keys alone w
 /** @typedef {Record<string, string | number | undefined | ((event: any) => void)>} Properties */
 
 /**
- * An HTML element. Properties are attributes, `class`, and listeners ("onclick"); what is undefined is left out.
+ * An HTML element. Properties are attributes, `class`, and listeners ("onclick"); undefined ones are skipped.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {Properties} properties
@@ -43,7 +43,7 @@ function svg(tag, attributes = {}, ...children) {
 }
 
 /**
- * A picture that Python drew, as an element of this page. It is parsed as XML, which runs nothing.
+ * A picture that Python drew, as an element of this page. It is parsed as XML, which runs no script.
  * @param {string} text a complete `<svg>`
  */
 function svgFrom(text) {
@@ -75,7 +75,7 @@ function disable(node, on) {
 }
 
 /**
- * Buttons whose text is a sign are read by their title.
+ * Let screen readers read the title of buttons whose text is a symbol.
  * @param {Element} group
  */
 function readByTitle(group) {
@@ -92,15 +92,15 @@ function focused(node) {
 }
 
 /**
- * Scroll a box, and nothing around it, as little as it takes for what is in it to be seen.
+ * Scroll a box, but nothing around it, as little as possible to show an element inside.
  * @param {Element} box
  * @param {Element} inner
  */
-function seeWithin(box, inner) {
+function scrollWithin(box, inner) {
   const outside = box.getBoundingClientRect(),
     inside = inner.getBoundingClientRect();
   if (inside.top < outside.top) box.scrollTop -= outside.top - inside.top;
   else if (inside.bottom > outside.bottom) box.scrollTop += inside.bottom - outside.bottom;
 }
 
-export { SUPPRESS, html, svg, svgFrom, button, disable, readByTitle, focused, seeWithin };
+export { SUPPRESS, html, svg, svgFrom, button, disable, readByTitle, focused, scrollWithin };

@@ -1,4 +1,4 @@
-// Numbers and names as short text. Signs are typographic (−), as in the pictures that Python draws.
+// Numbers and names as short text. Minus signs are typographic (−), as in the pictures that Python draws.
 
 /**
  * Three digits with a sign: "+1.25", "−3.1e−7"; "0", "NaN", "+inf".
@@ -47,7 +47,7 @@ function plural(count, noun) {
 }
 
 /**
- * A text of at most `length` characters; of a long one the end is kept, where indices stand.
+ * Shorten a text to `length` characters. A long text keeps its end, where indices are.
  * @param {string} text
  */
 function short(text, length = 16) {
@@ -56,10 +56,10 @@ function short(text, length = 16) {
 }
 
 /**
- * A number, as short as it can be read: "−0.2749", "1.5e−7", "∞".
+ * A number as a short text: "−0.2749", "1.5e−7", "∞".
  * @param {number} x
  */
-function said(x, digits = 4) {
+function shortNumber(x, digits = 4) {
   if (Number.isNaN(x)) return "NaN";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
   if (x === 0) return "0";
@@ -78,4 +78,4 @@ function bare(text) {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-export { number, said, exact, weight, grouped, plural, short };
+export { number, shortNumber, exact, weight, grouped, plural, short };

@@ -1,10 +1,10 @@
-// The behaviour of a graph that Python drew (explore/graph/painting.figure): its nodes and edges are lit, chosen, labelled, weighed and
-// tinted one by one, by classes that the style sheet gives a look.
+// The behaviour of a graph that Python drew (explore/graph/painting.figure): its nodes and edges are lit, selected, labelled,
+// weighted and tinted by classes of the style sheet.
 
 import { svg, svgFrom } from "./dom.js";
 
 /** @typedef {{ kind: string, label: string, spoken: string }} GraphNode `kind`: "leaf", "operation", "output", "folded", "ghost" */
-/** @typedef {[number, number, number?, number?]} GraphEdge source and target, −1 of a torn end; where a label can be put */
+/** @typedef {[number, number, number?, number?]} GraphEdge source and target, −1 at a cut end; position of a label */
 /**
  * @typedef {object} Figure
  * @property {string} svg
@@ -12,9 +12,9 @@ import { svg, svgFrom } from "./dom.js";
  * @property {number} height
  * @property {GraphNode[]} nodes
  * @property {GraphEdge[]} edges
- * @property {number} [folded] of how many nodes it is folded
+ * @property {number} [folded] number of nodes in its folds
  */
-/** @typedef {{ width: number, sign: number }} Weight of an edge: 1 is usual; a negative sign is dashed */
+/** @typedef {{ width: number, sign: number }} Weight of an edge: 1 is the usual width; a negative sign is dashed */
 /** @typedef {{ x: number, y: number, wide: number, high: number }} Place of a node's box; x is its middle */
 
 const LETTER = 5.6; // px, of a label
@@ -28,11 +28,11 @@ function graph(figure) {
     labels = svg("g", { class: "gl-labels" }),
     parts = nodes.map((node) => /** @type {SVGTextElement[]} */ ([...node.querySelectorAll(".gl-orange text")])),
     lengths = parts.map((texts) => texts.map(({ textContent }) => textContent?.length ?? 0));
-  const origin = moved(lines.parentNode);
+  const origin = translation(lines.parentNode);
   lines.parentNode?.append(labels);
   /** @type {Place[]} */
   const places = nodes.map((node) => {
-    const { e, f } = moved(node),
+    const { e, f } = translation(node),
       { width, height } = /** @type {SVGRectElement} */ (node.querySelector(":scope > rect"));
     return { x: e + origin.e, y: f + origin.f, wide: width.baseVal.value, high: height.baseVal.value };
   });
@@ -42,14 +42,14 @@ function graph(figure) {
 
   return {
     root,
-    /** The group of each node, in the order of the figure: to be listened to, focused, named. */
+    /** The group of each node, in the order of the figure, for listeners, focus and labels. */
     nodes,
     places,
 
     /**
-     * Write at edges, by their numbers, and nowhere else; null: the shares in the gradient again.
+     * Label only these edges, by their numbers; null: show the shares in the gradient again.
      * @param {Map<number, string> | null} words
-     * @param {(k: number) => number | undefined} [across] where a label is put, if not at its edge's own place
+     * @param {(k: number) => number | undefined} [across] x of a label, if not its edge's own
      */
     label(words, across = () => undefined) {
       root.classList.toggle("gl-labelled", words !== null);
@@ -65,8 +65,8 @@ function graph(figure) {
      * Light these nodes and edges and no others.
      * @param {number[]} lit
      * @param {number[]} edges
-     * @param {string} what passes there, for screen readers; empty: they are told elsewhere
-     * @param {boolean} [heads] whether lit edges have a head where a gradient arrives
+     * @param {string} what passes there, for screen readers; empty if it is announced elsewhere
+     * @param {boolean} [heads] whether lit edges have an arrowhead where the gradient arrives
      */
     light(lit, edges, what, heads = false) {
       mark("gl-lit", (k) => lit.includes(k));
@@ -82,7 +82,7 @@ function graph(figure) {
     },
 
     /**
-     * Choose a node, and mark the edges at it; null: none.
+     * Select a node, and mark its edges; null: none.
      * @param {number | null} chosen
      */
     choose(chosen) {
@@ -94,7 +94,7 @@ function graph(figure) {
     },
 
     /**
-     * Mark some nodes, as found or as belonging to a line.
+     * Mark nodes that were found, or that belong to a line.
      * @param {number[]} found
      */
     mark(found) {
@@ -102,7 +102,7 @@ function graph(figure) {
     },
 
     /**
-     * The thickness and the sign of each edge, by its number; of the others as usual. Null: all as usual.
+     * Set the width and sign of edges, by their numbers; the others are drawn as usual. Null: all as usual.
      * @param {Map<number, Weight> | null} weights
      */
     weigh(weights) {
@@ -116,7 +116,7 @@ function graph(figure) {
     },
 
     /**
-     * How strongly each node is coloured, from 0 to 1; null of one that is not. A negative number: as a fault.
+     * Colour the nodes by a strength from 0 to 1; null: no colour; a negative number: as a fault.
      * @param {(k: number) => number | null} strength
      */
     tint(strength) {
@@ -129,24 +129,24 @@ function graph(figure) {
     },
 
     /**
-     * Say something beside nodes, by their numbers, and nothing more beside the others.
+     * Write beside these nodes, by their numbers, and remove the texts beside the others.
      * @param {Map<number, string>} words
      */
     say(words) {
-      root.querySelectorAll(".gl-said").forEach((said) => said.remove());
+      root.querySelectorAll(".gl-said").forEach((text) => text.remove());
       for (const [k, text] of words) {
         const { wide, high } = places[k] ?? {},
-          said = tag(text, `translate(${wide / 2 + 6},${high / 2})`, 0, 3.2);
-        said.classList.add("gl-said");
-        nodes[k]?.append(said);
+          group = tag(text, `translate(${wide / 2 + 6},${high / 2})`, 0, 3.2);
+        group.classList.add("gl-said");
+        nodes[k]?.append(group);
       }
     },
 
-    /** How many numbers of a gradient a node has room for. @param {number} k */
+    /** How many numbers of its gradient a node can show. @param {number} k */
     room: (k) => parts[k].length,
 
     /**
-     * The numbers of the gradient at a node's port; none: it waits for them.
+     * Show the numbers of the gradient at a node; none: the node waits for them.
      * @param {number} k
      * @param {string[]} words
      */
@@ -162,17 +162,17 @@ function graph(figure) {
   };
 }
 
-/** Where a group is moved to. @param {ParentNode | null} group */
-function moved(group) {
+/** The translation of a group. @param {ParentNode | null} group */
+function translation(group) {
   const [, e, f] = /translate\(([^,]+),([^)]+)\)/.exec(/** @type {Element} */ (group).getAttribute("transform") ?? "") ?? [];
   return { e: Number(e), f: Number(f) };
 }
 
 /**
- * A few words on a ground of their own.
+ * A short text with a background.
  * @param {string} words
  * @param {string} transform
- * @param {number} side where the ground begins, in its width
+ * @param {number} side left edge of the background, as a multiple of its width
  * @param {number} baseline
  */
 function tag(words, transform, side, baseline) {
@@ -186,7 +186,7 @@ function tag(words, transform, side, baseline) {
 }
 
 /**
- * An arrow's head where an edge leaves its source, which is where a gradient arrives.
+ * An arrowhead at the source of an edge, where the gradient arrives.
  * @param {SVGPathElement} path
  */
 function head(path) {

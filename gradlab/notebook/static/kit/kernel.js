@@ -1,15 +1,15 @@
-// Talking with the kernel. A view asks by a message and is answered by one that carries the same id. One question is in flight
-// at a time; of the wishes of one kind that come meanwhile only the newest is asked, when the answer has come: a slow sweep can
-// never be flooded by a fast slider. An answer that another view asked for is heard too, since all views of a widget show the same.
+// Requests to the kernel. A view sends a message, and the answer has the same id. One request is pending at a time. Of the
+// requests of one kind that come meanwhile, only the newest is sent, after the answer: so a fast slider cannot flood a slow
+// sweep. A view also receives the answers to other views' requests, since all views of a widget show the same.
 //
-// When no answer comes, the view says so first as a note and then as a fault. A kernel that was only busy answers later, and
-// then all is well again; meanwhile a new question is sent at once, since the first may never be answered.
+// Without an answer, the view shows first a note and then an error. A kernel that was only busy answers later, and the error
+// disappears; meanwhile a new request is sent at once, since the first may never be answered.
 //
-// A view that goes tells the kernel only if no other view of its widget is left on the page a little later: moving a cell, or
-// scrolling in a long notebook, takes a view away and draws it anew.
+// A view that is removed notifies the kernel only if no other view of its widget is on the page a little later: moving a cell, or
+// scrolling in a long notebook, removes a view and draws it again.
 
 /**
- * What anywidget hands to a view as its model.
+ * The model that anywidget passes to a view.
  * @typedef {object} Model
  * @property {(key: string) => any} get
  * @property {(event: string, listener: (...given: any[]) => void) => void} on
@@ -20,30 +20,30 @@
 /** @typedef {"f8" | "i4" | "u1"} Kind of numbers: float64, int32, uint8, little-endian */
 
 /**
- * The kernel's answer to a question: `ask` repeats what was asked for, `arrays` names the buffers.
+ * The kernel's answer to a request: `ask` repeats its kind, `arrays` names the buffers.
  * @typedef {{ answer: string, ask: string, error?: string, arrays?: [string, Kind][], [key: string]: any }} Answer
  */
 
 /**
- * Who is told of what happens.
+ * Callbacks of a view.
  * @typedef {object} Listener
- * @property {(on: boolean) => void} busy a question is in flight, or no longer
- * @property {() => void} waiting it has been for a while
- * @property {(text: string) => void} silent the kernel does not answer: why, perhaps
+ * @property {(on: boolean) => void} busy a request is pending, or no longer
+ * @property {() => void} waiting it has been pending for a while
+ * @property {(text: string) => void} silent the kernel does not answer; the reason if known
  * @property {() => void} back it answers again
- * @property {(answer: Answer, buffers: DataView[], mine: boolean) => void} heard an answer, to this view's question or not
- * @property {() => void} idle its own question has been answered, and nothing is left to be asked
+ * @property {(answer: Answer, buffers: DataView[], mine: boolean) => void} receive an answer, to this view's request or another's
+ * @property {() => void} idle its own request was answered, and none is queued
  */
 
-const PATIENCE = 1500; // ms until a view says that it waits
-const LINGER = 2000; // ms after which a view that is gone is not coming back
+const PATIENCE = 1500; // ms until a view shows that it waits
+const LINGER = 2000; // ms until a removed view counts as gone
 const UNANSWERED =
   "The kernel does not answer. It is busy with another cell, or it has ended. " +
   "A busy kernel answers when it is free; after a restart, run the cell again.";
 const TYPES = { f8: Float64Array, i4: Int32Array, u1: Uint8Array };
 
 /**
- * How many views of each widget the page has, whichever copy of this text draws them.
+ * The number of views of each widget on the page, shared by all copies of this module.
  * @type {Map<string, number>}
  */
 const views = (Object(globalThis)[Symbol.for("gradlab.views")] ??= new Map());
@@ -53,10 +53,10 @@ class Kernel {
   #listener;
   #count = 0;
   /** @type {string | null} */
-  #flying = null; // the id of the question in flight
+  #pending = null; // the id of the pending request
   /** @type {Map<string, Parameters<Kernel["ask"]>>} */
-  #queued = new Map(); // the newest wish of each kind after it
-  #late = false; // it was said, and is still shown, that the kernel does not answer
+  #queued = new Map(); // the newest request of each kind after it
+  #late = false; // whether the view shows that the kernel does not answer
   /** @type {number[]} */
   #timers = [];
 
@@ -68,68 +68,68 @@ class Kernel {
     this.id = Math.random().toString(36).slice(2); // of this view
     this.#model = model;
     this.#listener = listener;
-    model.on("msg:custom", this.#hear);
-    this.#attend(1);
+    model.on("msg:custom", this.#receive);
+    this.#countViews(1);
   }
 
-  /** Whether a wish waits for its turn. */
+  /** Whether a request is queued. */
   get wishes() {
     return this.#queued.size > 0;
   }
 
   /**
-   * Ask for something, now or when the question in flight has been answered.
+   * Send a request, now or after the answer to the pending one.
    * @param {string} what
    * @param {object} more further keys of the message
    * @param {ArrayBuffer[]} buffers
    */
   ask(what, more = {}, buffers = []) {
-    if (this.#flying && !this.#late) {
-      this.#queued.delete(what); // it goes to the end
+    if (this.#pending && !this.#late) {
+      this.#queued.delete(what); // it moves to the end
       this.#queued.set(what, [what, more, buffers]);
       return;
     }
-    this.#flying = `${this.id}:${++this.#count}`;
+    this.#pending = `${this.id}:${++this.#count}`;
     this.#listener.busy(true);
     this.#timers.forEach(clearTimeout);
     this.#timers = [
       setTimeout(this.#listener.waiting, PATIENCE),
-      setTimeout(() => this.#silence(UNANSWERED), 1000 * this.#model.get("timeout")),
+      setTimeout(() => this.#reportSilence(UNANSWERED), 1000 * this.#model.get("timeout")),
     ];
     try {
-      this.#model.send({ ask: what, id: this.#flying, ...more }, undefined, buffers);
+      this.#model.send({ ask: what, id: this.#pending, ...more }, undefined, buffers);
     } catch (trouble) {
-      this.#landed();
+      this.#settle();
       const why = trouble instanceof Error ? trouble.message : trouble;
-      this.#silence(`The kernel does not answer (${why}). After a restart, run the cell again.`);
+      this.#reportSilence(`The kernel does not answer (${why}). After a restart, run the cell again.`);
     }
   }
 
-  /** Something else than the kernel's silence is shown now. */
-  forgive() {
+  /** The view no longer shows that the kernel does not answer. */
+  clearSilence() {
     this.#late = false;
   }
 
-  /** The view goes: stop listening, and tell the kernel unless another view of the widget is there a little later. */
+  /** Stop listening, and notify the kernel unless the widget has another view a little later. */
   leave() {
     this.#timers.forEach(clearTimeout);
-    this.#model.off("msg:custom", this.#hear);
-    this.#attend(-1);
+    this.#model.off("msg:custom", this.#receive);
+    this.#countViews(-1);
     setTimeout(() => {
-      if (this.#attend(0) > 0) return;
+      if (this.#countViews(0) > 0) return;
       try {
         this.#model.send({ ask: "gone", id: `${this.id}:gone` });
       } catch {
-        /* the model went with its view */
+        /* the model was removed with its view */
       }
     }, LINGER);
   }
 
   /**
-   * How many views the widget has after this one came, or went.
+   * The number of views of the widget after `more` were added.
    * @param {number} more
    */
-  #attend(more) {
+  #countViews(more) {
     const token = this.#model.get("token"),
       count = (views.get(token) ?? 0) + more;
     views.set(token, count);
@@ -137,13 +137,13 @@ class Kernel {
   }
 
   /** @param {string} text */
-  #silence(text) {
+  #reportSilence(text) {
     this.#late = true;
     this.#listener.silent(text);
   }
 
-  #landed() {
-    this.#flying = null;
+  #settle() {
+    this.#pending = null;
     this.#timers.forEach(clearTimeout);
     this.#listener.busy(false);
     if (this.#late) {
@@ -156,11 +156,11 @@ class Kernel {
    * @param {Answer} [answer]
    * @param {DataView[]} [buffers]
    */
-  #hear = (answer, buffers) => {
+  #receive = (answer, buffers) => {
     if (!answer || answer.answer === undefined) return;
-    const mine = answer.answer === this.#flying;
-    if (mine) this.#landed();
-    this.#listener.heard(answer, buffers ?? [], mine);
+    const mine = answer.answer === this.#pending;
+    if (mine) this.#settle();
+    this.#listener.receive(answer, buffers ?? [], mine);
     if (!mine) return;
     const [next] = this.#queued.values();
     if (next) {
@@ -171,7 +171,7 @@ class Kernel {
 }
 
 /**
- * The arrays of an answer, as properties of it by their names.
+ * Set the arrays of an answer as its properties, by their names.
  * @param {Answer} answer
  * @param {(DataView | ArrayBuffer)[]} buffers
  */

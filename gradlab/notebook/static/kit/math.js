@@ -1,4 +1,4 @@
-// Formulas as MathML, from the nested lists that Python makes of its LaTeX (explore/rule_math): ["mfrac", [a], [b]], ["mi", "y"].
+// Formulas as MathML, from the nested lists that Python makes from LaTeX (explore/rule_math): ["mfrac", [a], [b]], ["mi", "y"].
 
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 const LEAVES = new Set(["mi", "mo", "mn", "mtext"]);
@@ -33,7 +33,7 @@ function element([name, ...parts]) {
     return node;
   }
   if (name === "mover" && parts[0][0] === "mi" && parts[1][1] === "¯") {
-    const node = document.createElementNS(MATHML, "mi"); // the letter's own bar: an accent would lie on it in some fonts
+    const node = document.createElementNS(MATHML, "mi"); // a combining bar: in some fonts an accent would overlap the letter
     node.textContent = `${parts[0][1]}\u0304`.normalize();
     node.setAttribute("class", "gl-over");
     return node;

@@ -1,9 +1,9 @@
-// Windows and bins: panning and zooming along one axis, in whole elements. A window is [from, to); bins are the elements at
-// which the cells that stand for several begin. Everything here is arithmetic, so that it is tested without a page.
+// Windows and bins: panning and zooming along one axis, in whole elements. A window is [from, to); bins are the first elements of
+// cells that pool several. Everything here is arithmetic, so that it can be tested without a page.
 
 /** @typedef {[number, number]} Range */
 
-const LEAST = 7; // elements that remain when one zooms in: of an odd number one is in the middle
+const LEAST = 7; // elements of the smallest window; odd, so that one is in the middle
 
 /**
  * @param {number} value
@@ -15,14 +15,14 @@ function clamp(value, low, high) {
 }
 
 /**
- * The window `factor` times as long, about element `at`, or about its middle where `at` is not in it.
+ * The window `factor` times as long, around element `at`, or around its middle if `at` is not in it.
  * @param {Range} window
- * @param {number} whole how many elements there are
+ * @param {number} whole number of elements
  * @param {number} at
  * @param {number} factor
  * @returns {Range}
  */
-function zoomed([from, to], whole, at, factor) {
+function zoomWindow([from, to], whole, at, factor) {
   const middle = at >= from && at < to ? at + 0.5 : (from + to) / 2;
   const length = clamp(Math.round((to - from) * factor), Math.min(LEAST, whole), whole);
   const start = clamp(Math.round(middle - length / 2), 0, whole - length);
@@ -30,7 +30,7 @@ function zoomed([from, to], whole, at, factor) {
 }
 
 /**
- * The elements that bin k stands for; `end` is the end of the last.
+ * The elements of bin k; `end` is the end of the last bin.
  * @param {ArrayLike<number>} bins
  * @param {number} k
  * @param {number} end
@@ -41,7 +41,7 @@ function binRange(bins, k, end) {
 }
 
 /**
- * The bin that element `at` is in: the last that begins at it or before it; −1 if there is none.
+ * The bin of element `at`: the last that begins at or before it; −1 if there is none.
  * @param {ArrayLike<number>} bins
  * @param {number} at
  */
@@ -59,4 +59,4 @@ function rangeText(name, [from, to]) {
   return to - from === 1 ? name(from) : `${name(from)} … ${name(to - 1)}`;
 }
 
-export { clamp, zoomed, binRange, binOf, rangeText };
+export { clamp, zoomWindow, binRange, binOf, rangeText };

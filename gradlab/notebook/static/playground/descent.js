@@ -1,11 +1,11 @@
-// A path of descent: whose steps, how large, and the buttons that take them.
+// A descent path: optimizer, learning rate, and buttons.
 
 import { SUPPRESS, button, disable, focused, html } from "../kit/dom.js";
 import { clamp } from "../kit/ranges.js";
 
 /** @typedef {(what: string, more?: object) => void} Ask */
 
-const NOTCHES = 100; // of the slider for the learning rate, between two powers of ten
+const NOTCHES = 100; // of the learning rate's slider, between two powers of ten
 
 /**
  * @param {{ optimizers: string[], rates: [number, number], recorded: boolean }} about
@@ -32,10 +32,10 @@ function descent({ optimizers, rates, recorded }, ask) {
     onchange: () => write(),
   });
   const step = button("step ▸", "one step of the optimizer", () => ask("step"), "gl-first"),
-    run = button("run", "a hundred steps, or until nothing moves any more", () => ask("run")),
+    run = button("run", "100 steps, or until the point stops moving", () => ask("run")),
     reset = button("reset", "back to the start", () => ask("reset"));
   step.setAttribute("aria-label", "step");
-  const told = html("p", { class: "gl-told" }),
+  const course = html("p", { class: "gl-told" }),
     code = html("pre", { tabindex: "0", role: "group", "aria-label": "equivalent code of the descent", [SUPPRESS]: "true" });
   if (recorded) for (const node of [choice, slide, typed]) node.setAttribute("disabled", "");
 
@@ -64,20 +64,20 @@ function descent({ optimizers, rates, recorded }, ask) {
       html("div", { class: "gl-caption" }, "Descent from the point"),
       html("div", { class: "gl-buttons" }, choice, step, run, reset),
       html("div", { class: "gl-slider" }, html("code", {}, "lr"), slide, typed),
-      told,
+      course,
       code,
     ),
 
     /**
      * @param {{ optimizer: string, lr: number, steps: number, ended: string, told: string, descentCode: string, running: boolean }} frame
-     * @param {boolean} follow whether the controls take over what the frame has
+     * @param {boolean} follow whether the controls take over the frame's settings
      */
     update(frame, follow) {
       if (follow) {
         choice.value = frame.optimizer;
         set(frame.lr, false);
       }
-      told.textContent = frame.told;
+      course.textContent = frame.told;
       code.textContent = frame.descentCode;
       run.textContent = frame.running ? "running …" : "run";
       for (const node of [step, run]) disable(node, frame.ended !== "");

@@ -1,18 +1,17 @@
-// A playground on a page of its own, without a kernel: frames that were computed when the page was saved stand in its data, and what
-// a view asks for is answered from them.
+// A playground on a saved page, without a kernel: requests are answered from frames that were computed when the page was saved.
 
 import { render } from "./view.js";
 
 /**
- * What the page has: for each input the places of its slider, a frame for each combination of places (the last input goes
- * fastest), and the frames of the path from the first point by its steps.
- * @typedef {{ about: any, places: number[][], frames: any[], path: any[], still: any }} Kept `still`: of the picture, what stays
+ * The data of the page: for each input the places of its slider, a frame for each combination of places (the last input varies
+ * fastest), and the frames of the path from the first point, by steps.
+ * @typedef {{ about: any, places: number[][], frames: any[], path: any[], still: any }} Saved `still`: of the picture, what stays
  */
 
 const TIMEOUT = 10; // seconds
 
 /**
- * Draw the view of the record that stands in the page, in place of the element with this name.
+ * Draw the view of the page's record in place of the element with this id.
  * @param {string} place
  * @param {string} data
  */
@@ -21,26 +20,26 @@ function open(place, data) {
     el = document.getElementById(place);
   if (!el) return;
   el.replaceChildren();
-  render({ model: answering(record), el });
+  render({ model: modelOf(record), el });
 }
 
 /**
  * A model whose kernel is the record.
- * @param {Kept} kept
+ * @param {Saved} saved
  */
-function answering({ about, places, frames, path, still }) {
+function modelOf({ about, places, frames, path, still }) {
   /** @type {((answer: object, buffers: DataView[]) => void)[]} */
   const listeners = [];
   let steps = 0,
     frame = path[0];
-  const state = { about: { ...about, inputs: about.inputs.map(notched) }, token: "page", timeout: TIMEOUT };
+  const state = { about: { ...about, inputs: about.inputs.map(withStep) }, token: "page", timeout: TIMEOUT };
 
   /**
-   * A slider's step is the distance of its places.
+   * An input with the distance between its places as its step.
    * @param {{ low: number, high: number }} input
    * @param {number} k
    */
-  function notched(input, k) {
+  function withStep(input, k) {
     return { ...input, step: Number(((input.high - input.low) / (places[k].length - 1)).toPrecision(3)) };
   }
 
@@ -65,7 +64,7 @@ function answering({ about, places, frames, path, still }) {
         frame = {
           ...frame,
           ended: "elsewhere",
-          told: "This saved page has the path from its first point alone: reset goes back there.",
+          told: "This saved page has only the path from its first point. Reset returns there.",
         };
     } else if (["step", "run", "reset"].includes(message.ask)) {
       steps = message.ask === "reset" ? 0 : Math.min(message.ask === "run" ? path.length - 1 : steps + 1, path.length - 1);

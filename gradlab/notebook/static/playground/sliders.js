@@ -1,4 +1,4 @@
-// A slider and a box for each input of a function. Moving one tells the whole point.
+// A slider and a number box for each input of a function. Moving one reports the whole point.
 
 import { SUPPRESS, focused, html } from "../kit/dom.js";
 import { short } from "../kit/format.js";

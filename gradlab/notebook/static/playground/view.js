@@ -1,5 +1,5 @@
-// The live view of a function. Python computes (explore/playground/view_model.py behind notebook/playground_widget.py); this shows the
-// frames that it sends, and reports where the point was moved to, what was pressed, and how wide its picture may be.
+// The live view of a function. Python computes (explore/playground/view_model.py behind notebook/playground_widget.py); this
+// module shows the frames that it sends, and reports moves of the point, button presses and the width of the picture.
 
 import { axes } from "../kit/axes.js";
 import { SUPPRESS, html, svgFrom } from "../kit/dom.js";
@@ -11,12 +11,12 @@ import { sliders } from "./sliders.js";
 
 /** @import { Answer, Model } from "../kit/kernel.js" */
 
-/** @typedef {[string, string]} Span text, and what it is */
+/** @typedef {[string, string]} Span text and kind */
 /**
  * @typedef {object} Shown the picture of a frame
- * @property {string} [ground] what stays while the point moves, as SVG, when it is new
+ * @property {string} [ground] the background, which stays while the point moves, as SVG; only if it is new
  * @property {string} front a `<g>`
- * @property {any} [values] of the ground: of a curve at its `xs`, of contours in rows of `side` that go up
+ * @property {any} [values] of the background: of a curve at its `xs`, of contours in rows of `side`, from the bottom
  * @property {any} [xs]
  * @property {number} [side]
  */
@@ -33,7 +33,7 @@ const KINDS = {
 };
 
 /**
- * What anywidget calls for each view of the widget; the function returned ends the view.
+ * Render a view of the widget; anywidget calls the returned function to end it.
  * @param {{ model: Model, el: HTMLElement }} widget
  */
 function render({ model, el }) {
@@ -45,7 +45,7 @@ function render({ model, el }) {
   let ground = null;
   /** @type {ReturnType<typeof axes> | null} */
   let plane = null;
-  let told = 0; // the width that Python has drawn for, or does now
+  let drawnWidth = 0; // the width that Python has drawn for, or is drawing for
   let rest = 0;
 
   const head = html("span"),
@@ -74,7 +74,7 @@ function render({ model, el }) {
       root.setAttribute("data-silent", "");
     },
     back: () => fail(""),
-    heard(answer, buffers) {
+    receive(answer, buffers) {
       if (answer.error) fail(answer.error);
       else if (answer.picture) {
         if (!problem.hidden) fail("");
@@ -84,14 +84,14 @@ function render({ model, el }) {
     },
     idle() {
       if (frame?.running) ask("go");
-      else if (frame?.more || (box.clientWidth && told !== box.clientWidth && !recorded)) ask("refine");
+      else if (frame?.more || (box.clientWidth && drawnWidth !== box.clientWidth && !recorded)) ask("refine");
     },
   });
 
   /** @param {string} what */
   function ask(what, more = {}) {
-    told = box.clientWidth;
-    kernel.ask(what, { ...more, width: told });
+    drawnWidth = box.clientWidth;
+    kernel.ask(what, { ...more, width: drawnWidth });
   }
   /** @param {string} what */
   function wish(what, more = {}) {
@@ -109,9 +109,9 @@ function render({ model, el }) {
     problem.textContent = text;
     problem.hidden = !text;
   }
-  /** @param {string} text of an error; empty: all is well */
+  /** @param {string} text of an error; empty: none */
   function fail(text) {
-    kernel.forgive();
+    kernel.clearSilence();
     show(text);
     root.removeAttribute("data-silent");
   }
@@ -156,9 +156,9 @@ function render({ model, el }) {
       ),
     ),
   );
-  root.addEventListener("keydown", (event) => event.stopPropagation()); // the page has shortcuts of its own
+  root.addEventListener("keydown", (event) => event.stopPropagation()); // the page has its own shortcuts
 
-  /** Which inputs the picture has as its axes, to be chosen where there are several. */
+  /** The choice of the inputs on the picture's axes, if there are several. */
   function axisChoice() {
     const names = inputs.map((/** @type {{ name: string }} */ { name }) => name);
     const select = (/** @type {string} */ label, /** @type {string[]} */ options) =>
@@ -167,8 +167,8 @@ function render({ model, el }) {
         { "aria-label": label, [SUPPRESS]: "true", onchange: () => choose() },
         ...options.map((name, k) => html("option", { value: k }, name)),
       );
-    const across = select("input across", names),
-      up = select("input upwards, or the value", [...names, "f"]);
+    const across = select("horizontal axis: input", names),
+      up = select("vertical axis: input or value", [...names, "f"]);
     const line = html("div", { class: "gl-tools" }, html("label", {}, "across ", across), html("label", {}, "up ", up));
     line.hidden = recorded || inputs.length < 2;
     function choose() {
@@ -239,7 +239,7 @@ function render({ model, el }) {
     wish("move", { point });
   }
 
-  // ------------------------------------------------------------------------------------------------ what comes
+  // ------------------------------------------------------------------------------------------------ frames
   /** @param {Answer} answer */
   function take(answer) {
     frame = answer;
@@ -254,11 +254,11 @@ function render({ model, el }) {
     stage.querySelector(".gl-front")?.remove();
     stage.querySelector(".gl-ground")?.after(svgFrom(`<svg xmlns="http://www.w3.org/2000/svg">${shown.front}</svg>`).children[0]);
     box.setAttribute("aria-label", `the point, ${frame.texts.map(pointText).join(", ")}: the arrow keys move it`);
-    const following = !kernel.wishes; // else the user is still moving something, which a frame on its way must not move back
+    const following = !kernel.wishes; // else the user is still moving something, and an older frame must not move it back
     if (following && !held) knobs.take(frame.point);
     steps.update(frame, following);
     choices.update();
-    head.replaceChildren(...frame.head.map(spanned));
+    head.replaceChildren(...frame.head.map(spanNode));
     table.replaceChildren(...frame.rows.map((/** @type {string[]} */ cells) => row("td", cells)));
     root.toggleAttribute("data-trouble", frame.trouble !== "");
     checked.textContent = frame.checked;
@@ -280,7 +280,7 @@ function render({ model, el }) {
   }
 
   /**
-   * What is at a place of the picture.
+   * The values at a position of the picture.
    * @param {number} x
    * @param {number} y
    */
@@ -288,23 +288,23 @@ function render({ model, el }) {
     if (!ground || !plane) return "";
     const { values, xs, side } = ground,
       digits = (/** @type {number} */ number) => exact(Number(number.toPrecision(4))),
-      said = (/** @type {number} */ value) => (Number.isFinite(value) ? digits(value) : "no finite value"),
+      valueText = (/** @type {number} */ value) => (Number.isFinite(value) ? digits(value) : "no finite value"),
       [name, other] = frame.axes.map((/** @type {number} */ k) => inputs[k].name);
     if (side) {
       const [column, line] = plane.ends.map(([low, high], way) => Math.round((([x, y][way] - low) / (high - low)) * (side - 1)));
-      return `${name} = ${digits(x)}, ${other} = ${digits(y)}: f ≈ ${said(values[line * side + column])}`;
+      return `${name} = ${digits(x)}, ${other} = ${digits(y)}: f ≈ ${valueText(values[line * side + column])}`;
     }
     if (!xs.length) return "";
     let after = 0;
     while (after < xs.length - 1 && xs[after] < x) after++;
     const near = after && Math.abs(xs[after - 1] - x) < Math.abs(xs[after] - x) ? after - 1 : after;
-    return `${name} = ${digits(xs[near])}: f = ${said(values[near])}`;
+    return `${name} = ${digits(xs[near])}: f = ${valueText(values[near])}`;
   }
 
   el.append(root);
   ask("hello");
   const resized = new ResizeObserver(() => {
-    if (box.clientWidth && told !== box.clientWidth && !recorded) ask("refine");
+    if (box.clientWidth && drawnWidth !== box.clientWidth && !recorded) ask("refine");
   });
   resized.observe(box);
   return () => {
@@ -329,7 +329,7 @@ function row(tag, cells) {
 }
 
 /** @param {Span} span */
-function spanned([text, kind]) {
+function spanNode([text, kind]) {
   const names = kind.split(" ").map((one) => /** @type {Record<string, string>} */ (KINDS)[one] ?? "");
   return html(kind.includes("code") ? "code" : "span", { class: names.join(" ") }, text);
 }

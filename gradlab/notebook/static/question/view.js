@@ -1,5 +1,5 @@
-// The live view of a lesson's question. Python reads what is pressed or typed (homework/questions.py behind
-// notebook/question_widget.py), and keeps the guess; this shows what it is, whoever set it.
+// The live view of a lesson's question. Python parses and stores the guess (homework/questions.py behind
+// notebook/question_widget.py); this module shows the stored guess, wherever it was set.
 
 import { SUPPRESS, html } from "../kit/dom.js";
 import { Kernel } from "../kit/kernel.js";
@@ -13,13 +13,13 @@ import { Kernel } from "../kit/kernel.js";
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 /**
- * What anywidget calls for each view of the widget; the function returned ends the view.
+ * Render a view of the widget; anywidget calls the returned function to end it.
  * @param {{ model: Model, el: HTMLElement }} widget
  */
 function render({ model, el }) {
   /** @type {About} */
   const about = model.get("about");
-  const told = html("p", { class: "gl-told", role: "status", "aria-live": "polite" }),
+  const status = html("p", { class: "gl-told", role: "status", "aria-live": "polite" }),
     problem = html("p", { class: "gl-error", role: "alert", hidden: "" });
 
   const kernel = new Kernel(model, {
@@ -27,7 +27,7 @@ function render({ model, el }) {
       root.toggleAttribute("data-busy", on);
     },
     waiting() {
-      say("It is noted when the kernel is free …");
+      say("It is saved when the kernel is free …");
     },
     silent(text) {
       fail(text);
@@ -37,9 +37,9 @@ function render({ model, el }) {
       fail("");
       root.removeAttribute("data-silent");
     },
-    heard(answer, _, mine) {
+    receive(answer, _, mine) {
       fail(answer.error ?? "");
-      if (mine && answer.ask === "look") say(answer.problem || "Press Enter to note it.");
+      if (mine && answer.ask === "look") say(answer.problem || "Press Enter to save it.");
       else if (mine) show();
     },
     idle() {},
@@ -47,7 +47,7 @@ function render({ model, el }) {
 
   /** @param {string} text */
   function say(text) {
-    told.replaceChildren(...marked(text));
+    status.replaceChildren(...withCode(text));
   }
   /** @param {string} text */
   function fail(text) {
@@ -56,7 +56,7 @@ function render({ model, el }) {
   }
 
   /**
-   * Have a guess noted. It must not wait for an earlier answer: the cell that reveals may be run at once, and would overtake it.
+   * Save a guess, without waiting for an earlier answer: the cell that reveals the result may run at once, and would overtake it.
    * @param {object} guess
    */
   function tell(guess) {
@@ -70,7 +70,7 @@ function render({ model, el }) {
     "div",
     { class: "gl-view gl-question", role: "group", "aria-label": "your guess" },
     html("div", { class: "gl-head" }, html("b", {}, "Your guess")),
-    html("div", { class: "gl-body" }, parts.root, told, problem),
+    html("div", { class: "gl-body" }, parts.root, status, problem),
   );
   function show() {
     /** @type {State} */
@@ -90,7 +90,7 @@ function render({ model, el }) {
 }
 
 /**
- * One of several words, or one for each row.
+ * Buttons for one of several words, or one for each row.
  * @param {About} about
  * @param {(guess: object) => void} tell
  */
@@ -161,12 +161,12 @@ function field({ numbers, wanted }, kernel, tell, say) {
     ...{ type: "text", [SUPPRESS]: "true", "aria-label": wanted, autocomplete: "off", spellcheck: "false" },
     placeholder: numbers === null ? "a word or a number" : Array.from({ length: numbers }, (_, k) => 5 + k).join(", "),
     oninput: () => (input.value.trim() ? kernel.ask("look", { text: input.value }) : say("")),
-    onchange: note,
+    onchange: save,
     onkeydown(/** @type {KeyboardEvent} */ event) {
-      if (event.key === "Enter" && !event.shiftKey) note();
+      if (event.key === "Enter" && !event.shiftKey) save();
     },
   });
-  function note() {
+  function save() {
     if (input.value.trim() === last) return;
     last = input.value.trim();
     tell({ text: last });
@@ -176,21 +176,21 @@ function field({ numbers, wanted }, kernel, tell, say) {
       "div",
       { class: "gl-field" },
       input,
-      html("button", { type: "button", [SUPPRESS]: "true", onclick: note }, "note it"),
+      html("button", { type: "button", [SUPPRESS]: "true", onclick: save }, "save"),
     ),
     /** @param {State} state */
     show(state) {
-      if (!state.text && state.problem) return; // what is wrong with it stays to be mended
+      if (!state.text && state.problem) return; // a wrong text stays for the user to correct
       last = input.value = state.text;
     },
   };
 }
 
 /**
- * Text with `code` as code.
+ * A text with `code` as code elements.
  * @param {string} text
  */
-function marked(text) {
+function withCode(text) {
   return text.split("\u0060").map((part, k) => (k % 2 ? html("code", {}, part) : part));
 }
 

@@ -1,14 +1,14 @@
-// The steps as Python sent them (explore/steps/view), and what is told of them in words.
+// The steps as Python sends them (explore/steps/view), and sentences that describe them.
 
-import { said } from "../kit/format.js";
-import { bracketed, scalar, text, times } from "./numbers.js";
+import { shortNumber } from "../kit/format.js";
+import { parenthesize, scalar, text, times } from "./numbers.js";
 
 /** @import { Figure } from "../kit/graph.js" */
 /** @import { Formula } from "../kit/math.js" */
 /** @import { Held, Real } from "./numbers.js" */
 
 /** @typedef {{ text: string, number?: Real | null, matrix?: Real[][] }} Local */
-/** @typedef {{ symbol: string, name: string, numbers: Held, first: boolean, turned: boolean }} Factor by which small matrices are multiplied */
+/** @typedef {{ symbol: string, name: string, numbers: Held, first: boolean, turned: boolean }} Factor of a product of small matrices */
 /**
  * @typedef {object} Share
  * @property {number} to a node
@@ -33,7 +33,7 @@ import { bracketed, scalar, text, times } from "./numbers.js";
  * @property {string} module
  * @property {(Held | null)[]} upstream one for each output
  * @property {boolean} hooked
- * @property {Formula[] | null} rule with what the operation was given
+ * @property {Formula[] | null} rule with the operation's arguments
  * @property {Share[]} shares
  */
 /**
@@ -59,7 +59,7 @@ import { bracketed, scalar, text, times } from "./numbers.js";
 const TERMS = 4; // of a sum that are written out
 
 class Steps {
-  factor = 1; // of another start
+  factor = 1; // by which the start was multiplied
 
   /** @param {Data} data */
   constructor(data) {
@@ -69,7 +69,7 @@ class Steps {
     this.turns = new Map(data.steps.map((step, i) => [step.node, i + 1]));
   }
 
-  /** The step number k; null before the first. */
+  /** Step number k; null before the first. */
   step(/** @type {number} */ k) {
     return k > 0 ? this.data.steps[k - 1] : null;
   }
@@ -79,13 +79,13 @@ class Steps {
     return times(held, this.factor);
   }
 
-  /** What the sweep starts with now. */
+  /** The starting gradient now. */
   get start() {
     return this.scaled(this.data.start);
   }
 
   /**
-   * What a node is called: its name, or its label.
+   * The name of a node, or its label if it has none.
    * @param {number} node
    */
   called(node) {
@@ -94,7 +94,7 @@ class Steps {
   }
 
   /**
-   * What has arrived at each node after step k.
+   * The gradient at each node after step k.
    * @param {number} k
    */
   arrived(k) {
@@ -110,7 +110,7 @@ class Steps {
   }
 
   /**
-   * "−3·2 = −6" of scalars, "C.grad @ B.T" of small matrices; else what is handed on, of larger tensors its norm.
+   * "−3·2 = −6" for scalars, "C.grad @ B.T" for small matrices, else the gradient of the input; for larger tensors its norm.
    * @param {Step} step
    * @param {Share} share
    */
@@ -122,28 +122,28 @@ class Steps {
     }
     const local = share.local?.number,
       upstream = step.upstream.length === 1 ? scalar(this.scaled(step.upstream[0])) : null,
-      handed = text(this.scaled(share.downstream)).replace(/^.*, ‖/, "‖");
-    if (local === undefined || local === null || upstream === null) return this.data.values ? handed : "";
-    return `${said(Number(local))}·${bracketed(said(upstream))} = ${handed}`;
+      downstream = text(this.scaled(share.downstream)).replace(/^.*, ‖/, "‖");
+    if (local === undefined || local === null || upstream === null) return this.data.values ? downstream : "";
+    return `${shortNumber(Number(local))}·${parenthesize(shortNumber(upstream))} = ${downstream}`;
   }
 
   /**
-   * The sum at a share's end as it stands with it: "24 − 6 = 18"; empty of one term, and of what is not scalar.
+   * The sum at a share's node up to this share: "24 − 6 = 18"; empty for one term, or if a term is not a scalar.
    * @param {Share} share
    */
   sum(share) {
     const terms = this.data.sums[share.sum].slice(0, share.term + 1).map(([, held]) => scalar(this.scaled(held))),
       total = scalar(this.scaled(share.total));
     if (terms.length < 2 || total === null || terms.includes(null)) return "";
-    const shown = terms.slice(-TERMS).map((x) => said(Number(x)));
+    const shown = terms.slice(-TERMS).map((x) => shortNumber(Number(x)));
     const rest = shown
       .slice(shown.length === terms.length ? 1 : 0)
       .map((x) => (x.startsWith("−") ? ` − ${x.slice(1)}` : ` + ${x}`));
-    return `${shown.length === terms.length ? shown[0] : "…"}${rest.join("")} = ${said(total)}`;
+    return `${shown.length === terms.length ? shown[0] : "…"}${rest.join("")} = ${shortNumber(total)}`;
   }
 
   /**
-   * What was there before a share came; null if nothing was.
+   * The sum before a share was added; null if it is the first.
    * @param {Share} share
    */
   before(share) {
@@ -155,7 +155,7 @@ class Steps {
   }
 
   /**
-   * What happens in step k, as a sentence.
+   * A sentence on step k.
    * @param {number} k
    */
   sentence(k) {
@@ -169,9 +169,9 @@ class Steps {
     }
     const place = step.where ? ` from ${step.where}` : "",
       names = [...new Set(step.shares.map((share) => share.name))],
-      handed = names.length ? `hands on to ${listed(names)}` : "hands nothing on",
+      passes = names.length ? `passes gradients to ${joinNames(names)}` : "passes no gradient",
       sums = step.shares.filter((share) => share.term).map((share) => this.#meeting(share));
-    return `Step ${k} of ${this.last}: ${step.label} ${step.operation}${place} ${handed}${sums.length ? `; ${sums.join("; ")}` : ""}.`;
+    return `Step ${k} of ${this.last}: ${step.label} ${step.operation}${place} ${passes}${sums.length ? `; ${sums.join("; ")}` : ""}.`;
   }
 
   /** @param {Share} share */
@@ -187,7 +187,7 @@ class Steps {
  * "a, b and c"
  * @param {string[]} names
  */
-function listed(names) {
+function joinNames(names) {
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`;
 }
 

@@ -1,9 +1,9 @@
-// Stepping through backward: one view, used by the widget, by a saved page, and by the explorer. It needs plain data and tells by
-// callbacks what is wished; it knows no kernel.
+// Stepping through backward: the view that the widget, a saved page and the explorer share. It gets plain data and reports the
+// user's wishes by callbacks; it does not use the kernel.
 
 import { SUPPRESS, button, disable, focused, html, readByTitle } from "../kit/dom.js";
 import { Steps } from "./data.js";
-import { exact, parsed } from "./start.js";
+import { exact, parseNumbers } from "./start.js";
 import { panel } from "./panel.js";
 import { stage } from "./stage.js";
 
@@ -11,7 +11,7 @@ import { stage } from "./stage.js";
 
 /**
  * @typedef {object} Wishes
- * @property {(numbers: number[]) => void} [restart] run the sweep again from another start; without it a scalar start is multiplied
+ * @property {(numbers: number[]) => void} [restart] run backward from another start; without it, a scalar start scales all gradients
  * @property {(node: number | null) => void} [stepped] another node is active now
  */
 
@@ -76,16 +76,16 @@ function mount(container, data, wishes = {}) {
     const active = steps.step(k)?.node;
     steps = new Steps(given);
     const pictured = stage(steps, runTo),
-      told = panel(steps);
-    body.replaceChildren(pictured.root, told.root);
-    [picture, beside] = [pictured, told];
+      described = panel(steps);
+    body.replaceChildren(pictured.root, described.root);
+    [picture, beside] = [pictured, described];
     k = active === undefined ? 0 : (steps.turns.get(active) ?? 0);
     fail("");
     draw();
     update();
   }
 
-  /** What does not change from step to step. */
+  /** Draw the parts that are the same for all steps. */
   function draw() {
     const few = steps.last <= MARKS;
     marks.replaceChildren(
@@ -96,7 +96,7 @@ function mount(container, data, wishes = {}) {
             mark.tabIndex = -1;
             return mark;
           })
-        : [html("progress", { max: steps.last, value: 0, "aria-label": "how far" })]),
+        : [html("progress", { max: steps.last, value: 0, "aria-label": "progress" })]),
     );
     const size = steps.data.start?.numbers?.length ?? 0,
       can =
@@ -112,7 +112,7 @@ function mount(container, data, wishes = {}) {
   function writeStart() {
     start.value = exact(steps.start);
     const scaled = steps.factor !== 1;
-    hint.textContent = scaled ? "A sweep is linear in its start: every gradient here is multiplied." : "";
+    hint.textContent = scaled ? "Backward is linear in its start: every gradient here is scaled." : "";
   }
 
   function update() {
@@ -176,10 +176,10 @@ function mount(container, data, wishes = {}) {
 
   function restart() {
     const wanted = steps.data.start?.numbers?.length ?? 0,
-      numbers = parsed(start.value, wanted);
+      numbers = parseNumbers(start.value, wanted);
     if (!numbers) {
       fail(
-        `The starting gradient needs ${wanted === 1 ? "one number" : `${wanted} numbers, separated by commas`}; “${start.value}” is not that.`,
+        `The starting gradient must be ${wanted === 1 ? "one number" : `${wanted} numbers, separated by commas`}, not “${start.value}”.`,
       );
       return;
     }
@@ -193,7 +193,7 @@ function mount(container, data, wishes = {}) {
     update();
   }
 
-  /** @param {string} text of what went wrong; empty: nothing */
+  /** @param {string} text of an error; empty: none */
   function fail(text) {
     problem.textContent = text;
     problem.hidden = !text;
@@ -201,7 +201,7 @@ function mount(container, data, wishes = {}) {
 
   /** @param {KeyboardEvent} event */
   function key(event) {
-    event.stopPropagation(); // the page has shortcuts of its own
+    event.stopPropagation(); // the page has its own shortcuts
     if (event.altKey || event.ctrlKey || event.metaKey || focused(start)) return;
     const onButton = event.target instanceof HTMLElement && event.target.matches("button, summary");
     /** @type {Record<string, () => void>} */
@@ -224,7 +224,7 @@ function mount(container, data, wishes = {}) {
     fail,
     runTo,
     go,
-    /** Whether a node has a turn. @param {number} node */
+    /** Whether a node has a step. @param {number} node */
     has: (node) => steps.turns.has(node),
     end() {
       stop();

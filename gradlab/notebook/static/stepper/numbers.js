@@ -1,16 +1,16 @@
-// What arrived somewhere, as a short text: numbers where they are few, else the shape and the norm. As Python writes it
-// (explore/steps/telling). A sweep is linear in its start, so another scalar start multiplies all of it.
+// A gradient as a short text: its numbers if there are few, else its shape and norm, as Python writes it
+// (explore/steps/step_text). Backward is linear in its start, so another scalar start multiplies every gradient.
 
-import { said } from "../kit/format.js";
+import { shortNumber } from "../kit/format.js";
 
-/** @typedef {number | string} Real a number, or the name of one that JSON does not have */
+/** @typedef {number | string} Real a number, or the name of one that JSON cannot express */
 /** @typedef {{ shape: number[], numbers?: Real[], norm?: Real }} Held */
 
 const WIDEST = 26, // characters of a row of numbers
   SIDE = 4; // of a small matrix
 
 /**
- * The same from another start.
+ * A gradient multiplied by a factor.
  * @param {Held | null} held
  * @param {number} factor
  * @returns {Held | null}
@@ -22,24 +22,24 @@ function times(held, factor) {
 }
 
 /**
- * "−6", "[0, 3, 12]", "5×4, ‖·‖ 3.24"; "–" of nothing.
+ * "−6", "[0, 3, 12]", "5×4, ‖·‖ 3.24"; "–" for null.
  * @param {Held | null} held
  * @param {number} [most] elements that are written out
  */
 function text(held, most = 5) {
   if (!held) return "–";
   const { shape, numbers } = held;
-  if (numbers && numbers.length === 1) return said(Number(numbers[0]));
+  if (numbers && numbers.length === 1) return shortNumber(Number(numbers[0]));
   if (numbers && numbers.length <= most && shape.length < 2) {
-    const row = `[${numbers.map((x) => said(Number(x), 3)).join(", ")}]`;
+    const row = `[${numbers.map((x) => shortNumber(Number(x), 3)).join(", ")}]`;
     if (row.length <= WIDEST) return row;
   }
   const norm = numbers ? Math.hypot(...numbers.map(Number)) : Number(held.norm);
-  return `${shape.join("×") || "scalar"}, ‖·‖ ${said(norm, 3)}`;
+  return `${shape.join("×") || "scalar"}, ‖·‖ ${shortNumber(norm, 3)}`;
 }
 
 /**
- * The rows of a small matrix; null of anything else.
+ * The rows of a small matrix; null for anything else.
  * @param {Held | null} held
  */
 function rows(held) {
@@ -49,7 +49,7 @@ function rows(held) {
 }
 
 /**
- * What stands at a node: the numbers, or the norm alone.
+ * The text at a node: the numbers, or only the norm.
  * @param {Held | null} held
  */
 function brief(held) {
@@ -57,7 +57,7 @@ function brief(held) {
 }
 
 /**
- * The number of a scalar; null of what has more elements.
+ * The number of a scalar; null for other shapes.
  * @param {Held | null} held
  */
 function scalar(held) {
@@ -65,11 +65,11 @@ function scalar(held) {
 }
 
 /**
- * A factor that is negative in brackets.
+ * Put a negative factor into parentheses.
  * @param {string} factor
  */
-function bracketed(factor) {
+function parenthesize(factor) {
   return factor.startsWith("−") ? `(${factor})` : factor;
 }
 
-export { times, text, rows, brief, scalar, bracketed };
+export { times, text, rows, brief, scalar, parenthesize };

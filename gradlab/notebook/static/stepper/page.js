@@ -1,8 +1,8 @@
-// A saved page: its data lie in the page itself.
+// A saved page, which contains its data.
 
 import { mount } from "./mount.js";
 
-/** Show the steps where the page has a place for them. */
+/** Show the steps if the page has an element for them. */
 function render() {
   const data = document.getElementById("steps")?.textContent,
     place = document.getElementById("stepper");

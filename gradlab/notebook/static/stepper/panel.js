@@ -1,17 +1,17 @@
-// Beside the picture: the source with the operation's text marked, the rule that ran, a row for each input with what it was handed and
-// what is there now, the sum where cotangents meet, and the code that gives the same.
+// Beside the picture: the source with the operation marked, the rule that ran, a row for each input with its contribution and its
+// sum so far, the sum where cotangents meet, and equivalent code.
 
 import { SUPPRESS, html } from "../kit/dom.js";
-import { said } from "../kit/format.js";
+import { shortNumber } from "../kit/format.js";
 import { math } from "../kit/math.js";
-import { grid, shown } from "./grids.js";
+import { grid, gridOrText } from "./grids.js";
 import { rows, scalar, text } from "./numbers.js";
 
 /** @import { Factor, Share, Step, Steps } from "./data.js" */
 
 const LINES = 14, // of a source that are shown
   TERMS = 3; // matrices in a sum
-const MARK = "\u25ca"; // where the start stands in the code
+const MARK = "\u25ca"; // placeholder of the start in the code
 
 /** @param {Steps} steps */
 function panel(steps) {
@@ -22,7 +22,7 @@ function panel(steps) {
       class: "gl-scroll gl-shares",
       tabindex: "0",
       role: "group",
-      "aria-label": "what is handed on",
+      "aria-label": "gradients of the inputs",
       [SUPPRESS]: "true",
     }),
     sums = html("div", { class: "gl-sums" }),
@@ -46,7 +46,7 @@ function panel(steps) {
       sums.replaceChildren(...(step ? step.shares.filter((share) => share.term).map(sumOf) : []));
       remark.hidden = !!step && !step.hooked;
       remark.textContent = step
-        ? "A hook of yours changed what had arrived here."
+        ? "A hook changed the gradient that arrived here."
         : `The sweep goes through ${steps.last === 1 ? "1 operation" : `${steps.last} operations`}, from the output back to the leaves.`;
       if (data.count > steps.last) {
         remark.hidden = false;
@@ -58,7 +58,7 @@ function panel(steps) {
 
   /** @param {Step} step */
   function sourceOf(step) {
-    if (!step.span) return step.module ? [html("p", { class: "gl-dim" }, `made in ${step.module}`)] : [];
+    if (!step.span) return step.module ? [html("p", { class: "gl-dim" }, `computed in ${step.module}`)] : [];
     const [at, first, last, from, to, part] = step.span,
       { title, lines } = data.sources[at];
     const middle = lines.findIndex(([number]) => number >= first),
@@ -93,9 +93,9 @@ function panel(steps) {
   /** @param {Step} step */
   function tableOf(step) {
     const sums = step.shares.some((share) => share.term),
-      wide = step.shares.some((share) => rows(share.total)), // what is there is at the nodes and in the sums
-      there = wide ? [] : sums ? ["was there", "now there"] : ["now there"],
-      heads = data.values ? ["goes to", "local · arrived", "", "handed on", ...there] : ["goes to"];
+      wide = step.shares.some((share) => rows(share.total)), // the sums are shown at the nodes and below the table
+      there = wide ? [] : sums ? ["sum before", "sum now"] : ["sum now"],
+      heads = data.values ? ["goes to", "local · upstream", "", "downstream", ...there] : ["goes to"];
     return html(
       "table",
       {},
@@ -107,7 +107,7 @@ function panel(steps) {
   /**
    * @param {Step} step
    * @param {Share} share
-   * @param {number} there how many columns there are for what is there: now, and before
+   * @param {number} there how many columns show the sum: now, and before
    */
   function rowOf(step, share, there) {
     const parts = share.name.split(/(?=[.[])/).flatMap((part) => [html("wbr"), part]),
@@ -127,26 +127,26 @@ function panel(steps) {
       name,
       ...(factor && !factor.first ? factors.reverse() : factors),
       cell(known ? "=" : "", "gl-dim"),
-      cell(shown(steps.scaled(share.downstream)), "gl-back"),
+      cell(gridOrText(steps.scaled(share.downstream)), "gl-back"),
       ...(there > 1 ? [cell(text(steps.before(share)), "gl-dim")] : []),
       ...(there ? [cell(text(steps.scaled(share.total)), "gl-back gl-now")] : []),
     );
   }
 
   /**
-   * What arrived at a step; `turned`: transposed.
+   * The upstream gradient of a step; `turned`: transposed.
    * @param {Step} step
    * @param {boolean} turned
    */
   function arrivedAt(step, turned) {
-    const parts = step.upstream.map((part) => shown(steps.scaled(part)));
-    const called = turned ? [html("code", {}, ".T")] : [];
-    return [...parts.flatMap((part, k) => (k ? ["; ", part] : [part])), ...called];
+    const parts = step.upstream.map((part) => gridOrText(steps.scaled(part)));
+    const suffix = turned ? [html("code", {}, ".T")] : [];
+    return [...parts.flatMap((part, k) => (k ? ["; ", part] : [part])), ...suffix];
   }
 
   /** @param {Factor} factor */
   function factorOf({ name, numbers }) {
-    return html("span", {}, ...(name ? [html("code", {}, name)] : []), shown(numbers));
+    return html("span", {}, ...(name ? [html("code", {}, name)] : []), gridOrText(numbers));
   }
 
   /** @param {Share} share */
@@ -167,15 +167,15 @@ function panel(steps) {
     const from = parts.map(([number, held]) => {
       const step = data.steps[number - 1],
         amount = scalar(steps.scaled(held));
-      return `${amount === null ? text(steps.scaled(held)) : said(amount)} from step ${number}${step?.line ? `, line ${step.line}` : ""}`;
+      return `${amount === null ? text(steps.scaled(held)) : shortNumber(amount)} from step ${number}${step?.line ? `, line ${step.line}` : ""}`;
     });
     const rest = over
-      ? `${over === 1 ? "one more path leads" : `${over} more paths lead`} there`
-      : "no other path leads there, so this is final";
+      ? `${over === 1 ? "one more path" : `${over} more paths`} will arrive`
+      : "no other path arrives, so this is final";
     return html(
       "p",
       { class: "gl-sum" },
-      html("span", {}, "at ", html("code", {}, share.name), sum ? ": " : `, ${parts.length} parts have arrived`),
+      html("span", {}, "at ", html("code", {}, share.name), sum ? ": " : `, ${parts.length} contributions so far`),
       html("b", { class: "gl-back" }, sum),
       ...(total && matrices.length
         ? [html("span", { class: "gl-terms gl-back" }, ...matrices, " = ", grid(total))]
@@ -189,10 +189,10 @@ function panel(steps) {
     const { start } = steps,
       ones = start?.numbers?.every((x) => Number(x) === 1) && !start.shape.length;
     if (ones) return given.replaceAll(`, ${MARK}`, "");
-    const written = start?.numbers ? nested(start.numbers.map(Number), start.shape) : "v";
+    const literal = start?.numbers ? nested(start.numbers.map(Number), start.shape) : "v";
     const alias = data.library === "gradlab" ? "gl" : data.library;
-    const made = start?.numbers ? `${alias}.tensor(${written}, dtype=${data.out}.dtype)` : written;
-    return given.replaceAll(MARK, made);
+    const argument = start?.numbers ? `${alias}.tensor(${literal}, dtype=${data.out}.dtype)` : literal;
+    return given.replaceAll(MARK, argument);
   }
 }
 

@@ -1,23 +1,23 @@
-// The picture: the graph with what has arrived at each node so far. Nodes and edges that were passed stay lit, the active one stands
-// out. Of a graph that is too large to be drawn whole, the active operation with what it hands on to and where its own came from.
+// The picture: the graph with the gradient at each node so far. Nodes and edges that were passed stay lit, the active node is
+// emphasized. Of a graph that is too large to draw, only the active operation, its inputs and its users are shown.
 
 import { SUPPRESS, button, disable, html } from "../kit/dom.js";
-import { said } from "../kit/format.js";
+import { shortNumber } from "../kit/format.js";
 import { graph } from "../kit/graph.js";
-import { shown } from "./grids.js";
+import { gridOrText } from "./grids.js";
 import { brief, rows } from "./numbers.js";
 
 /** @import { Figure } from "../kit/graph.js" */
 /** @import { Steps } from "./data.js" */
 
 const LABEL = 5.6, // px of a letter at an edge
-  SAME_ROW = 24; // px of height in which labels are kept apart
+  SAME_ROW = 24; // px of height within which labels must not overlap
 const NEIGHBOURS = 6, // that are shown on either side
-  SMALLEST = 0.8; // of its size, to which the picture shrinks before it scrolls sideways
+  SMALLEST = 0.8; // of its size; a smaller picture scrolls sideways
 
 /**
  * @param {Steps} steps
- * @param {(node: number) => void} run to a node's turn
+ * @param {(node: number) => void} run to a node's step
  */
 function stage(steps, run) {
   const { data } = steps;
@@ -69,16 +69,16 @@ function stage(steps, run) {
       group.classList.toggle("gl-active", active === node);
       const held = arrived.get(node) ?? null,
         room = picture.room(node),
-        each = room > 1 && held?.numbers?.length === room ? held.numbers.map((x) => said(Number(x), 3)) : null;
+        each = room > 1 && held?.numbers?.length === room ? held.numbers.map((x) => shortNumber(Number(x), 3)) : null;
       picture.arrive(node, arrived.has(node) ? (each ?? [room > 1 ? "" : brief(held)]) : []);
     });
     /** @type {Map<number, number>} */
-    const told = new Map(); // x * x: two lines, each with its own
+    const seen = new Map(); // x * x: two lines, each with its own share
     const words = new Map(
       edges.map(([source, target], i) => {
-        const nth = told.get(source) ?? 0,
+        const nth = seen.get(source) ?? 0,
           share = step?.node === target ? step.shares.filter(({ to }) => to === source)[nth] : undefined;
-        if (share) told.set(source, nth + 1);
+        if (share) seen.set(source, nth + 1);
         return [i, step && share ? steps.product(step, share) : ""];
       }),
     );
@@ -98,7 +98,7 @@ function stage(steps, run) {
   }
 
   /**
-   * The active operation between what it hands on to, above it, and where its own came from.
+   * The active operation, with its inputs above and its users below.
    * @param {number} k
    */
   function around(k) {
@@ -122,7 +122,7 @@ function stage(steps, run) {
 
     /**
      * @param {number} i
-     * @param {string} [words] what is handed on to it
+     * @param {string} [words] the gradient that it gets
      */
     function neighbour(i, words = "") {
       const [kind, label, name, value] = data.nodes[i],
@@ -130,9 +130,9 @@ function stage(steps, run) {
       if (!steps.turns.has(i)) disable(node, true);
       const own = name && name !== label ? [html("code", {}, name)] : [],
         held = arrived.get(i) ?? null,
-        made = value?.numbers ? [html("span", { class: "gl-local" }, shown(value))] : [],
-        back = held && data.values ? [html("span", { class: "gl-back" }, rows(held) ? shown(held) : brief(held))] : [];
-      node.append(html("b", {}, label), ...own, ...made, ...back);
+        result = value?.numbers ? [html("span", { class: "gl-local" }, gridOrText(value))] : [],
+        back = held && data.values ? [html("span", { class: "gl-back" }, rows(held) ? gridOrText(held) : brief(held))] : [];
+      node.append(html("b", {}, label), ...own, ...result, ...back);
       return html("span", {}, node, ...(words ? [html("small", { class: "gl-back" }, words)] : []));
     }
   }
@@ -151,7 +151,7 @@ function stage(steps, run) {
 }
 
 /**
- * Where the labels of a step stand beside one another, each as near to its edge as the others let it.
+ * Place the labels of a step without overlaps, each as near to its edge as possible.
  * @param {Figure} figure
  * @param {Map<number, string>} words of each edge
  */

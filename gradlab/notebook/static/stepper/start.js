@@ -1,13 +1,13 @@
-// The starting gradient as it is typed.
+// The starting gradient as typed text.
 
 /** @import { Held } from "./numbers.js" */
 
 /**
- * The numbers of a text, "0.5" or "[1, −2, 3]"; null if there are not `count` of them.
+ * Parse the numbers in a text, "0.5" or "[1, −2, 3]"; null unless there are `count`.
  * @param {string} text
  * @param {number} count
  */
-function parsed(text, count) {
+function parseNumbers(text, count) {
   const parts = text
       .replace(/[[\]()]/g, " ")
       .replaceAll("−", "-")
@@ -18,11 +18,11 @@ function parsed(text, count) {
 }
 
 /**
- * All digits of a start.
+ * The start with all digits.
  * @param {Held | null} held
  */
 function exact(held) {
   return (held?.numbers ?? []).map((x) => String(x).replace("-", "−")).join(", ");
 }
 
-export { parsed, exact };
+export { parseNumbers, exact };

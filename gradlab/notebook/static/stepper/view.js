@@ -1,4 +1,4 @@
-// The live view of the steps: the widget around `mount`. Another start is asked of the kernel, which answers with all steps anew.
+// The live view of the steps: the widget around `mount`. For another start, the kernel computes all steps again.
 
 import { html } from "../kit/dom.js";
 import { Kernel } from "../kit/kernel.js";
@@ -6,10 +6,10 @@ import { mount } from "./mount.js";
 
 /** @import { Model } from "../kit/kernel.js" */
 
-const ENDED = "This view was closed and its graph let go. Run the cell again for another start; stepping goes on.";
+const ENDED = "This view was closed and its graph was freed. You can still step; run the cell again for another start.";
 
 /**
- * What anywidget calls for each view of the widget; the function returned ends the view.
+ * Render a view of the widget; anywidget calls the returned function to end it.
  * @param {{ model: Model, el: HTMLElement }} widget
  */
 function render({ model, el }) {
@@ -32,7 +32,7 @@ function render({ model, el }) {
     },
     silent: view.fail,
     back: () => view.fail(""),
-    heard(answer, _, mine) {
+    receive(answer, _, mine) {
       if (answer.error && mine) view.fail(answer.error);
       else if (answer.data) view.take(answer.data);
     },

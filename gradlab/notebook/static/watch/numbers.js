@@ -1,15 +1,15 @@
-// The numbers of the step that is looked at, layer by layer, with histograms of the nearest step that has them.
+// The numbers of the step in view, layer by layer, with histograms of the nearest step that has them.
 
 import { html, svg } from "../kit/dom.js";
 import { exact, grouped, weight } from "../kit/format.js";
-import { before, stepsOf } from "./run.js";
+import { lastMeasured, stepsOf } from "./run.js";
 
-/** @import { Series, Spread, Told, Values } from "./run.js" */
+/** @import { Series, Spread, Run, Values } from "./run.js" */
 
 const WIDE = 64,
   TALL = 20; // px of a histogram
 
-/** A table that is told which column to show. */
+/** The table of one column's numbers. */
 function numbers() {
   const caption = html("div", { class: "gl-caption" }),
     body = html("tbody"),
@@ -22,7 +22,7 @@ function numbers() {
     root,
 
     /**
-     * @param {Told} run
+     * @param {Run} run
      * @param {number} column
      * @param {boolean} last whether it is the newest
      */
@@ -30,10 +30,10 @@ function numbers() {
       const [from, to] = stepsOf(run, column),
         which = from === to ? `step ${grouped(from)}` : `steps ${grouped(from)} to ${grouped(to)}, means`;
       const moment = nearest(run, (from + to) / 2 - 1);
-      const loss = said(run.loss.mean, column, false),
-        rate = said(run.rate.mean, column, true);
+      const loss = latestText(run.loss.mean, column, false),
+        rate = latestText(run.rate.mean, column, true);
       caption.replaceChildren(
-        html("b", {}, last ? `The last: ${which}` : which),
+        html("b", {}, last ? `Latest: ${which}` : which),
         ...(loss ? [html("span", {}, `${run.called} `, html("span", { class: "gl-forward" }, loss))] : []),
         ...(rate ? [html("span", {}, `lr ${rate}`)] : []),
         ...(moment ? [html("span", {}, `histograms of step ${grouped(moment[0] + 1)}`)] : []),
@@ -41,7 +41,7 @@ function numbers() {
       const [low, high] = run.usual;
       body.replaceChildren(
         ...run.layers.map((layer, k) => {
-          const at = before(layer.ratio.mean, column),
+          const at = lastMeasured(layer.ratio.mean, column),
             ratio = at === null ? null : layer.ratio.mean[at],
             arrow = ratio === null ? "" : ratio > high ? " ↑" : ratio < low ? " ↓" : "";
           const bad = isBad(layer.gradient, column);
@@ -71,12 +71,12 @@ function numbers() {
 }
 
 /**
- * Whether what was measured last, up to a column, is not finite.
+ * Whether the last measurement up to a column is not finite.
  * @param {Series} series
  * @param {number} column
  */
 function isBad({ mean, bad }, column) {
-  const last = before(mean, column) ?? -1;
+  const last = lastMeasured(mean, column) ?? -1;
   return Boolean(bad?.slice(last + 1, column + 1).some(Boolean));
 }
 
@@ -87,7 +87,7 @@ function isBad({ mean, bad }, column) {
  * @param {string} more
  */
 function cell(list, column, kind, more) {
-  const at = before(list, column);
+  const at = lastMeasured(list, column);
   if (at === null) return html("td", {}, "none");
   const value = Number(list[at]),
     node = html("td", { class: kind, title: exact(value) }, weight2(value));
@@ -99,10 +99,10 @@ function cell(list, column, kind, more) {
 /**
  * @param {Values} list
  * @param {number} column
- * @param {boolean} earlier whether what was measured before will do
+ * @param {boolean} earlier whether an earlier measurement may be shown
  */
-function said(list, column, earlier) {
-  const at = before(list, column);
+function latestText(list, column, earlier) {
+  const at = lastMeasured(list, column);
   return at === null || (at !== column && !earlier) ? "" : weight(Number(list[at]));
 }
 
@@ -112,13 +112,13 @@ function said(list, column, earlier) {
  * @param {string} word
  */
 function share(list, column, word) {
-  const at = before(list, column);
+  const at = lastMeasured(list, column);
   return at === null || !list[at] ? "" : `${weight(Number((100 * Number(list[at])).toPrecision(2)))} % ${word}`;
 }
 
 /**
  * The moment nearest to a step, counted from 0.
- * @param {Told} run
+ * @param {Run} run
  * @param {number} step
  */
 function nearest(run, step) {

@@ -1,5 +1,5 @@
-// A run as the kernel tells it (explore/watch/page.py): columns of several steps each. What changes comes as columns from some
-// column on, and everything when columns were pooled.
+// A run as the kernel sends it (explore/watch/page.py): columns of several steps each. A frame has the columns from the first one
+// that changed, or all of them after columns were pooled.
 
 /** @typedef {(number | null)[]} Values */
 /** @typedef {{ mean: Values, bad?: number[] }} Series `bad`: how many were not finite */
@@ -19,7 +19,7 @@
  */
 
 /**
- * @typedef {object} Told
+ * @typedef {object} Run
  * @property {string} picture as SVG
  * @property {boolean} numbered whether layers have numbers in it
  * @property {[string, string][]} head
@@ -34,7 +34,7 @@
  * @property {boolean} replay
  * @property {boolean} ended
  * @property {boolean} paused
- * @property {number} first the first column that is told
+ * @property {number} first the first column that was sent
  * @property {number} steps
  * @property {number} width steps a column
  * @property {number} count columns in all
@@ -46,12 +46,12 @@
  */
 
 /**
- * What is known with what is told now: a frame has columns from its `first` on, and moments that are later than those known.
- * @param {Told} known
- * @param {Told} frame
- * @returns {Told}
+ * Merge a frame into the known run. The frame has columns from its `first` on, and moments later than the known ones.
+ * @param {Run} known
+ * @param {Run} frame
+ * @returns {Run}
  */
-function merged(known, frame) {
+function merge(known, frame) {
   if (frame.first === 0 || frame.width !== known.width) return { ...known, ...frame, moments: frame.moments ?? known.moments };
   const at = frame.first;
   return {
@@ -96,7 +96,7 @@ function values(known, more, at) {
 
 /**
  * The first and the last step of a column, counted from 1.
- * @param {Told} run
+ * @param {Run} run
  * @param {number} column
  * @returns {[number, number]}
  */
@@ -105,13 +105,13 @@ function stepsOf(run, column) {
 }
 
 /**
- * The last number at or before a column, and its column; null where nothing was measured.
+ * The last column, up to the given one, with a number; null if there is none.
  * @param {Values} list
  * @param {number} column
  */
-function before(list, column) {
+function lastMeasured(list, column) {
   for (let at = Math.min(column, list.length - 1); at >= 0; at--) if (list[at] !== null) return at;
   return null;
 }
 
-export { merged, stepsOf, before };
+export { merge, stepsOf, lastMeasured };

@@ -1,34 +1,33 @@
-// One training as a view shows it, live or saved. The loop feeds it: frames come from inside of it, ten a second at most, while
-// the kernel is busy with it. A frame has the picture, drawn in Python, and what changed of the numbers. So history, hover and sliding
-// back in time live here, and nothing of them asks the kernel. A click on pause only sets a flag there; where the kernel hears
-// nothing while it runs, the view says so.
+// The view of one training run, live or saved. The loop sends frames, at most ten a second, while the kernel is busy with it. A
+// frame has the picture, drawn in Python, and the numbers that changed. History, hovering and the slider need no kernel. A click
+// on pause only sets a flag in the kernel; if the kernel cannot receive it while the loop runs, the view says so.
 
 import { axes } from "../kit/axes.js";
 import { SUPPRESS, button, disable, html, svgFrom } from "../kit/dom.js";
 import { grouped } from "../kit/format.js";
 import { Kernel } from "../kit/kernel.js";
 import { numbers } from "./numbers.js";
-import { merged, stepsOf } from "./run.js";
+import { merge, stepsOf } from "./run.js";
 
 /** @import { Model } from "../kit/kernel.js" */
-/** @import { Finding, Told } from "./run.js" */
+/** @import { Finding, Run } from "./run.js" */
 
 const SHOWN = 3; // findings that are not folded
-const LATER = "The kernel runs the loop and hears nothing meanwhile: this takes effect after the loop.";
+const LATER = "The kernel is busy with the loop, so this takes effect after the loop.";
 
 /**
- * @param {Model} model which says of the training alone
- * @param {(run: Told) => void} tell of what was told anew
+ * @param {Model} model of this training run alone
+ * @param {(run: Run) => void} changed called after each update
  */
-function training(model, tell) {
-  /** @type {Told} */
+function training(model, changed) {
+  /** @type {Run} */
   let run = model.get("run");
   const live = Boolean(model.get("live"));
   /** @type {number | null} */
   let chosen = null; // a step, from 0; null: the newest
   /** @type {number | null} */
   let hovered = null;
-  let wished = false; // whether the loop is to pause
+  let wished = false; // whether the user wants the loop to pause
 
   const sentence = html("div", {}),
     findings = html("div", { class: "gl-findings", role: "status", hidden: "" }),
@@ -53,19 +52,19 @@ function training(model, tell) {
     look();
   });
 
-  const pause = button("Pause", "Hold the loop between two steps: w.pause()", () => {
+  const pause = button("Pause", "Pause the loop between two steps: w.pause()", () => {
     wished = !(wished || run.paused);
     kernel?.ask(wished ? "pause" : "resume");
     buttons();
   });
-  const once = button("One step", "Let the loop make one step: w.resume(once=True)", () => kernel?.ask("once")),
-    replay = button("Replay", "Compute the first step with a NaN or an infinity again: w.replay()", () => kernel?.ask("replay"));
+  const once = button("One step", "Run one step of the loop: w.resume(once=True)", () => kernel?.ask("once")),
+    replay = button("Replay", "Recompute the first step with NaN or infinity: w.replay()", () => kernel?.ask("replay"));
   const slider = html("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "step", [SUPPRESS]: "true" });
   slider.addEventListener("input", () => {
     chosen = Number(slider.value) >= run.count - 1 ? null : Number(slider.value) * run.width;
     look();
   });
-  const newest = button("Newest", "Back to the newest step", () => {
+  const newest = button("Newest", "Show the newest step", () => {
     chosen = null;
     look();
   });
@@ -73,7 +72,7 @@ function training(model, tell) {
   const bar = html("div", { class: "gl-buttons" }, ...(live ? [pause, once, replay] : []), where, newest, note, cost);
   const root = html(
     "div",
-    { class: "gl-run", role: "group", "aria-label": "a training over its steps" },
+    { class: "gl-run", role: "group", "aria-label": "training run" },
     html("div", { class: "gl-head" }, sentence),
     findings,
     bar,
@@ -91,7 +90,7 @@ function training(model, tell) {
         waiting: () => (note.textContent = run.ended ? "waiting for the kernel …" : LATER),
         silent: (text) => (note.textContent = run.ended ? text : LATER),
         back() {},
-        heard(answer, _buffers, mine) {
+        receive(answer, _buffers, mine) {
           if (!mine) return;
           note.textContent = answer.error ?? "";
           if (typeof answer.paused === "boolean") {
@@ -113,7 +112,7 @@ function training(model, tell) {
     return plane?.value(event)?.[0] ?? null;
   }
 
-  /** Show what is looked at: under the pointer, chosen, or the newest. */
+  /** Show the step in view: under the pointer, selected, or the newest. */
   function look() {
     const last = Math.max(0, run.count - 1),
       columnOf = (/** @type {number | null} */ step) => (step === null ? last : Math.min(last, Math.floor(step / run.width))),
@@ -133,7 +132,7 @@ function training(model, tell) {
 
   function buttons() {
     const held = wished || run.paused;
-    pause.textContent = held ? "Go on" : "Pause";
+    pause.textContent = held ? "Resume" : "Pause";
     pause.setAttribute("aria-pressed", String(held));
     disable(pause, run.ended);
     disable(once, run.ended || !held);
@@ -141,7 +140,7 @@ function training(model, tell) {
     for (const one of [pause, once]) one.hidden = run.ended;
   }
 
-  /** Everything that was told anew. */
+  /** Show the whole run again. */
   function update() {
     sentence.replaceChildren(...run.head.flatMap(([text, kind]) => spans(text, kind)));
     findings.hidden = run.findings.length === 0;
@@ -161,27 +160,27 @@ function training(model, tell) {
     stage.replaceChildren(drawing);
     plane = axes(drawing);
     look();
-    tell(run);
+    changed(run);
   }
 
   /** @param {any} message */
-  function heard(message) {
+  function receive(message) {
     if (!message?.frame) return;
-    run = merged(run, message.frame);
+    run = merge(run, message.frame);
     update();
   }
-  function told() {
+  function reload() {
     run = model.get("run");
     update();
   }
-  model.on("msg:custom", heard);
-  model.on("change:run", told);
+  model.on("msg:custom", receive);
+  model.on("change:run", reload);
   update();
   return {
     root,
     end() {
-      model.off("msg:custom", heard);
-      model.off("change:run", told);
+      model.off("msg:custom", receive);
+      model.off("change:run", reload);
       kernel?.leave();
       root.remove();
     },
@@ -201,7 +200,7 @@ function spans(text, kind) {
 }
 
 /**
- * A finding: a sentence with its line and kind, and what to do.
+ * A finding: the message with its line and kind, and the fix.
  * @param {Finding} finding
  */
 function row({ severity, message, fix, line, kind, meaning, url }) {
@@ -212,18 +211,18 @@ function row({ severity, message, fix, line, kind, meaning, url }) {
     {},
     html("b", {}, severity === "problem" ? "■ Problem" : "□ Note"),
     "  ",
-    ...coded(message),
+    ...withCode(message),
     ...where,
     ...(kind ? [html("span", { class: "gl-dim gl-kind", title: meaning }, "  [", name, "]")] : []),
-    ...(fix ? [html("div", { class: "gl-dim gl-fix" }, ...coded(fix))] : []),
+    ...(fix ? [html("div", { class: "gl-dim gl-fix" }, ...withCode(fix))] : []),
   );
 }
 
 /**
- * A text in which code stands between backticks.
+ * A text with code between backticks.
  * @param {string} text
  */
-function coded(text) {
+function withCode(text) {
   return text.split("\u0060").map((part, k) => (k % 2 ? html("code", {}, part) : part));
 }
 

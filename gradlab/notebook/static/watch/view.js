@@ -1,26 +1,26 @@
-// The live view of what a cell trains, and of a saved training. Of several trainings each has a tab; the newest is shown until
-// another one is chosen.
+// The live view of the training runs of a cell, and of a saved run. Each of several runs has a tab; the newest is shown until
+// another one is selected.
 
 import { SUPPRESS, html } from "../kit/dom.js";
 import { training } from "./training.js";
 
 /** @import { Model } from "../kit/kernel.js" */
-/** @import { Told } from "./run.js" */
+/** @import { Run } from "./run.js" */
 
-const ONLY = "run"; // where the widget keeps the first training
+const ONLY = "run"; // the key of the first run in the model
 
 /**
- * What anywidget calls for each view of the widget; the function returned ends the view.
+ * Render a view of the widget; anywidget calls the returned function to end it.
  * @param {{ model: Model, el: HTMLElement }} widget
  */
 function render({ model, el }) {
   const live = Boolean(model.get("live"));
   /** @type {string | null} */
   let chosen = null; // null: the newest
-  const strip = html("div", { class: "gl-tabs", role: "tablist", "aria-label": "the trainings of the cell", hidden: "" }),
+  const strip = html("div", { class: "gl-tabs", role: "tablist", "aria-label": "training runs of the cell", hidden: "" }),
     rest = html("div", { class: "gl-dim gl-rest", hidden: "" });
   const root = html("div", { class: "gl-view gl-watch" }, strip, rest);
-  /** @type {Map<string, { tab: HTMLButtonElement, label: Text, mark: HTMLElement, view: ReturnType<typeof training>, run: Told }>} */
+  /** @type {Map<string, { tab: HTMLButtonElement, label: Text, mark: HTMLElement, view: ReturnType<typeof training>, run: Run }>} */
   const shown = new Map();
 
   /** @param {string} key */
@@ -64,7 +64,7 @@ function render({ model, el }) {
     }
   }
 
-  /** What is found, and what runs, of trainings that are not looked at. */
+  /** Mark the tabs of runs that have problems or are still running. */
   function marks() {
     for (const { tab, mark, run } of shown.values()) {
       const problems = run.findings.filter(({ severity }) => severity === "problem").length;
@@ -102,9 +102,9 @@ function render({ model, el }) {
 }
 
 /**
- * The widget's model as far as it is of one training.
+ * The part of the widget's model that is about one run.
  * @param {Model} model
- * @param {string} key where the training is kept
+ * @param {string} key of the run
  * @returns {Model}
  */
 function part(model, key) {
