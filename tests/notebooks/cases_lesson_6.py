@@ -89,7 +89,7 @@ QUESTIONS = {
         wrong="'B'",
         absurd="'all of them'",
         reply="with the same vector on both sides",
-        rules=("B cannot see it", "does not ask h"),
+        rules=("B cannot detect it", "does not use h"),
     ),
 }
 SHOWS = {

@@ -33,7 +33,7 @@ QUESTIONS = {
         absurd="[1, 2]",
         reply="the rule returns 1",
         answer="the gradients are NOT",
-        rules=("catches the lie", "asserts that"),
+        rules=("detects this", "asserts that"),
     ),
     "second": Case(
         asks="guess4",
@@ -79,7 +79,7 @@ QUESTIONS = {
         wrong="1000",
         absurd="'a million'",
         reply="all of H, one for each input",
-        rules=("One backward makes the gradient",),
+        rules=("One backward computes the gradient",),
     ),
 }
 SHOWS = {
