@@ -217,7 +217,7 @@ def nodes(student: Student) -> None:
     )
 
 
-@homework.exercise(3, "Who gets a gradient", points=15)
+@homework.exercise(3, "Which tensors get a gradient", points=15)
 def leaves(student: Student) -> None:
     function = student.function("leaves", way="graph")
     two = ([leaf(student), leaf(student), ["mul", 0, 1], ["exp", 2]], "ab")

@@ -231,7 +231,7 @@ def explain_order(result: dict, parents: list) -> tuple[str, str]:
     )
 
 
-@homework.exercise(3, "Who comes first", points=15)
+@homework.exercise(3, "The order", points=15)
 def in_order(student: Student) -> None:
     order = student.function(
         "order", forbidden=FOREIGN, way="engine", late="is each value searched for in a long list, or visited for every path?"
@@ -378,7 +378,7 @@ def _has_intermediate_grad(run) -> bool:
     return any(run.grad_in_between(name) for name in run.program.names)
 
 
-# ----------------------------------------------------------------------------------------------------------- the seed's loss
+# --------------------------------------------------------------------------------------------------------------------- the loss
 def compare_programs(student: Student, points: float, what: str, run, n: int = 0) -> None:
     """Record whether all values and gradients equal gradlab's, or name the first that does not."""
     if run.refusal:

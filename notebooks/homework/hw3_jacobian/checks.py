@@ -223,7 +223,7 @@ def choice(student: Student) -> None:
         )
 
 
-@homework.exercise(5, "Forgetting, on purpose", points=15)
+@homework.exercise(5, "Forgetting on purpose", points=15)
 def forgetting(student: Student) -> None:
     summed = student.function("sum_of_rows", forbidden=WHOLE + PRODUCTS)
     m, n = sizes(student)

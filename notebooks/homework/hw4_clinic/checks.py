@@ -170,7 +170,7 @@ def find_missing_gradient(training, seed, runs, expected):
     return find_constant_weights(training, seed, runs, expected)
 
 
-# --------------------------------------------------------------------------------------------------------------- patients
+# -------------------------------------------------------------------------------------------------------- faulty loops
 def zeros(seed):
     return np.zeros(3)
 

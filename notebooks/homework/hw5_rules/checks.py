@@ -268,7 +268,7 @@ def recognize_gradient(got, x: np.ndarray, v: np.ndarray, length: float) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------------ 3
-@homework.exercise(3, "A useful lie", points=15)
+@homework.exercise(3, "A surrogate gradient", points=15)
 def sign(student: Student) -> None:
     rule = Rule(student, "Sign", ("gradlab.nn.functional.hardtanh",))
     inside, outside = draw_away_from_zero(student, 4, 0.1, 0.9), draw_away_from_zero(student, 3, 1.1, 3)
