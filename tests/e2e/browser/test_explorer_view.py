@@ -313,10 +313,10 @@ def test_paths_to_a_leaf_are_signed_and_meet(open_widget):
     page = open_widget(scalars())
     page.get_by_label("paths to").select_option(label="b")
     idle(page)
-    expect(page.locator(".gl-told")).to_contain_text("The gradient of b is 10")
+    expect(page.locator(".gl-summary")).to_contain_text("The gradient of b is 10")
     assert {"+8", "+2", "+10"} <= set(page.locator(".gl-labels text").all_text_contents())
     page.get_by_label("paths to").select_option(label="a")  # −1·5 by the product, −1 by the difference
-    expect(page.locator(".gl-told")).to_contain_text("The gradient of a is −6")
+    expect(page.locator(".gl-summary")).to_contain_text("The gradient of a is −6")
     assert {"−5", "−1"} <= set(page.locator(".gl-labels text").all_text_contents())
     assert page.locator(".gl-minus").count() >= 2
     page.get_by_label("paths to").select_option(label="no leaf")

@@ -32,7 +32,7 @@ def test_it_is_live_and_its_static_view_is_saved(open_notebook, tmp_path, theme)
     assert page.page.locator(".jp-NotebookPanel .jp-Cell").count() == cells, "the notebook's own keys are left alone"
     assert ast.literal_eval(page.evaluate("P.point.tolist()")) == [1.49]
     view.get_by_role("button", name="step").click()
-    expect(view.locator(".gl-told")).to_contain_text("1 step of SGD with lr = 0.5")
+    expect(view.locator(".gl-summary")).to_contain_text("1 step of SGD with lr = 0.5")
     page.screenshot(tmp_path / "playground.png", cell=1)
 
     def saved():

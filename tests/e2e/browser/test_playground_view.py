@@ -129,7 +129,7 @@ def test_a_path_is_stepped_run_dragged_and_reset(open_widget):
     P = contour()
     page = open_widget(P.widget())
     expect(page.locator(".gl-front > path[fill]")).to_have_count(1)
-    expect(page.locator(".gl-told")).to_contain_text(
+    expect(page.locator(".gl-summary")).to_contain_text(
         "The first step of SGD goes to p[0] = −4 − 0.4·(−4) = −2.4 and p[1] = 1.8 − 0.4·7.2"
     )
     dots = page.locator(".gl-front circle:not(.gl-held)")
@@ -153,14 +153,14 @@ def test_a_path_is_stepped_run_dragged_and_reset(open_widget):
     np.testing.assert_allclose(P.path, P.point * np.array([0.6, -0.6]) ** np.arange(4)[:, None], atol=1e-12)
     expect(page.get_by_label("p[0]", exact=True)).to_have_value(f"{P.point[0]:g}")
     page.get_by_label("learning rate as a number").fill("0.6")
-    expect(page.locator(".gl-told")).to_contain_text("higher than it began")
+    expect(page.locator(".gl-summary")).to_contain_text("higher than it began")
     page.get_by_role("button", name="run").click()
-    expect(page.locator(".gl-told")).to_contain_text("It diverges")
+    expect(page.locator(".gl-summary")).to_contain_text("It diverges")
     expect(page.get_by_role("button", name="step")).to_have_attribute("aria-disabled", "true")
     page.get_by_role("button", name="reset").click()
     expect(dots).to_have_count(0)
     page.get_by_label("optimizer").select_option("Adam")
-    expect(page.locator(".gl-told")).to_contain_text("No step of Adam with lr = 0.6 yet.")
+    expect(page.locator(".gl-summary")).to_contain_text("No step of Adam with lr = 0.6 yet.")
     expect(page.get_by_role("group", name="equivalent code of the descent")).to_contain_text("gl.optim.Adam([p], lr=0.6)")
     assert page.faults == []
 
@@ -261,7 +261,7 @@ def test_themes_and_widths(open_widget, theme, width):
     for node in page.locator("button, select, input, .gl-table, .gl-head").all():
         box = node.bounding_box()
         assert box["x"] + box["width"] <= outer["x"] + outer["width"] + 0.5
-    for selector in (".gl-ground > text", ".gl-ground > g text", "td:nth-child(2)", ".gl-note", ".gl-told"):
+    for selector in (".gl-ground > text", ".gl-ground > g text", "td:nth-child(2)", ".gl-note", ".gl-summary"):
         assert contrast(page, selector, ".gl-view") >= 4.5, selector
     side = page.locator(".gl-side").bounding_box()
     assert (side["x"] > outer["x"] + 100) == (width > 740), "one column where it is narrow"
@@ -315,7 +315,7 @@ def test_a_saved_page_works_without_a_kernel(browser, tmp_path):
     page.get_by_role("button", name="reset").click()
     expect(head(page)).to_contain_text("at x = 1.6")
     page.get_by_role("button", name="step").click()
-    expect(page.locator(".gl-told")).to_contain_text("1 step of SGD with lr = 0.5")
+    expect(page.locator(".gl-summary")).to_contain_text("1 step of SGD with lr = 0.5")
     expect(page.locator(".gl-front circle:not(.gl-held)")).to_have_count(1)
     page.goto(contour(steps=3).save(tmp_path / "g.html").as_uri())
     expect(page.locator(".gl-ground > svg path").first).to_be_attached()
@@ -324,7 +324,7 @@ def test_a_saved_page_works_without_a_kernel(browser, tmp_path):
     expect(head(page)).to_contain_text("at p[0] = 2, p[1] = −1: 4, gradient (2, −4)")
     page.get_by_role("button", name="reset").click()
     page.get_by_role("button", name="run").click()
-    expect(page.locator(".gl-told")).to_contain_text("30 steps of SGD")
+    expect(page.locator(".gl-summary")).to_contain_text("30 steps of SGD")
     assert faults == [] and all(url.startswith("file:") for url in asked)
     context.close()
     assert math.isfinite(x)

@@ -62,9 +62,9 @@ function operationsView(data, choosing) {
 
   /**
    * @param {number} k
-   * @param {boolean} [tell]
+   * @param {boolean} [notify]
    */
-  function choose(k, tell = true) {
+  function choose(k, notify = true) {
     chosen = k;
     drawing.choose(k < 0 ? null : k);
     drawing.nodes.forEach((group, other) => {
@@ -77,7 +77,7 @@ function operationsView(data, choosing) {
     const { x, y, wide, high } = drawing.places[k];
     stage.reveal({ x: x - wide / 2, y, wide, high: high + 24 });
     wished = -1;
-    if (tell && node.at >= 0) choosing.choose(node.at, node.opens ? { label: node.label, members: node.members } : null);
+    if (notify && node.at >= 0) choosing.choose(node.at, node.opens ? { label: node.label, members: node.members } : null);
   }
 
   /**

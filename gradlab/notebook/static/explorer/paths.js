@@ -54,7 +54,7 @@ function layOutPaths(data, picture, paths) {
     lines.forEach((k, n) => {
       const { amount, known } = each ? found[n] : { amount: sum, known: found.every((one) => one.known) };
       weights.set(k, { width: 1 + (THICKEST * Math.abs(amount)) / most, sign: known ? Math.sign(amount) || 1 : 1 });
-      if (known && (each || n === 0)) labels.set(k, signed(amount, paths));
+      if (known && (each || n === 0)) labels.set(k, withSign(amount, paths));
     });
   }
   const met = new Map(paths.meetings.filter(({ cancels }) => cancels).map(({ node, text }) => [box.get(node) ?? -1, text]));
@@ -66,7 +66,7 @@ function layOutPaths(data, picture, paths) {
  * @param {number} amount
  * @param {Paths} paths
  */
-function signed(amount, paths) {
+function withSign(amount, paths) {
   if (!paths.scalar && paths.total) {
     const percent = (100 * amount) / paths.total;
     return `${percent < 0 ? "−" : "+"}${Math.abs(percent) >= 1 || !percent ? Math.abs(percent).toFixed(0) : Math.abs(percent).toFixed(1)} %`;

@@ -95,8 +95,8 @@ function rowsView(data, choosing) {
   }
 
   // ------------------------------------------------------------------------------------------------------ the choice
-  /** @param {string} key @param {boolean} [tell] */
-  function choose(key, tell = true) {
+  /** @param {string} key @param {boolean} [notify] */
+  function choose(key, notify = true) {
     const at = picture.rows.findIndex((row) => row.key === key);
     bands.forEach((band, k) => band.setAttribute("aria-selected", String(k === at)));
     if (at < 0) return list.removeAttribute("aria-activedescendant");
@@ -105,7 +105,7 @@ function rowsView(data, choosing) {
     list.setAttribute("aria-activedescendant", `${token}-${key}`);
     scrollWithin(list, bands[at]);
     const { at: node, members, label } = picture.rows[at];
-    if (tell && node >= 0) choosing.choose(node, members.length === 2 && members[1] === 1 ? null : { label, members });
+    if (notify && node >= 0) choosing.choose(node, members.length === 2 && members[1] === 1 ? null : { label, members });
   }
 
   /** The closed row of each node; for a leaf without a row, the first row that uses it; −1 if there is none. */

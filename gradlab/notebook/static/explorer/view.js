@@ -272,7 +272,7 @@ function render({ model, el }) {
   }
 
   // ------------------------------------------------------------------------------------------------ paths and steps
-  const summary = html("div", { class: "gl-told gl-dim", role: "status", hidden: "" }),
+  const summary = html("div", { class: "gl-summary gl-dim", role: "status", hidden: "" }),
     leaf = html(
       "select",
       { "aria-label": "paths to", [SUPPRESS]: "true" },

@@ -1,6 +1,6 @@
 // Rows or columns: the cost of each, the choice, and a box to go to one by its name, or its number from 0.
 
-import { SUPPRESS, focused, html } from "../kit/dom.js";
+import { SUPPRESS, hasFocus, html } from "../kit/dom.js";
 import { plural } from "../kit/format.js";
 import { linesText, refusalText } from "./words.js";
 
@@ -70,7 +70,7 @@ function axis(shown, id, wish) {
       gotoName.textContent = shown.line;
       goto.setAttribute("aria-label", `go to ${shown.line}`);
       box.hidden = shown.many < 2;
-      if (focused(goto) || box.hidden) return;
+      if (hasFocus(goto) || box.hidden) return;
       if (refused && shown.lineOf(goto.value) < 0 && at < 0) return; // the text is still the user's
       goto.value = at < 0 ? "" : shown.name(at);
       refuse("");

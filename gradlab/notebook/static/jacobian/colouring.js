@@ -2,7 +2,7 @@
 // its number, and the list shows the members of each colour; selecting one runs its sweep.
 
 import { SUPPRESS, button, html } from "../kit/dom.js";
-import { grouped, plural } from "../kit/format.js";
+import { withCommas, plural } from "../kit/format.js";
 import { membersText } from "./words.js";
 
 /** @import { Answer } from "../kit/kernel.js" */
@@ -63,7 +63,7 @@ function colouring(shown, ask, changed) {
       const other = by === "rows" ? "column" : "row";
       shown.classes = groupCells;
       const summary =
-        `${grouped(entries)} entries can be nonzero; ${by} of one colour share no ${other}, ` +
+        `${withCommas(entries)} entries can be nonzero; ${by} of one colour share no ${other}, ` +
         `so all take ${plural(sweeps, "sweep")}`;
       root.replaceChildren(html("div", { class: "gl-dim" }, summary), ...groups.map((group, k) => item(group, k, by)));
       const more = sweeps - groups.length;

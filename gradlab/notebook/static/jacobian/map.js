@@ -4,7 +4,7 @@
 // Python draws it (explore/jacobian/live_map.py). This module chooses the window of a zoom; the kernel, which has the entries,
 // draws it.
 
-import { SUPPRESS, button, focused, html, readByTitle, svg, svgFrom } from "../kit/dom.js";
+import { SUPPRESS, button, hasFocus, html, readByTitle, svg, svgFrom } from "../kit/dom.js";
 import { binOf, binRange, clamp, zoomWindow } from "../kit/ranges.js";
 import { anyKnown, cellText, extremesText, mapText, windowText } from "./words.js";
 
@@ -257,7 +257,7 @@ function map(shown, { ask, wish, say }) {
         if (drawn !== root.firstElementChild) root.replaceChildren(drawn);
         mark("gl-cursor");
       }
-      if (focused(root) && drawn) announce();
+      if (hasFocus(root) && drawn) announce();
       root.setAttribute("aria-label", mapText(shown));
       extremes.textContent = extremesText(shown);
       extremes.classList.toggle("gl-room", (!anyKnown(shown) && !shown.frame.result?.length) || shown.classes !== null);

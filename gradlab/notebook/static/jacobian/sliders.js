@@ -1,6 +1,6 @@
 // A weight for each line: sliders with number boxes, one page at a time. Moving one combines rows (or columns) in one sweep.
 
-import { SUPPRESS, button, focused, html, readByTitle } from "../kit/dom.js";
+import { SUPPRESS, button, hasFocus, html, readByTitle } from "../kit/dom.js";
 import { short } from "../kit/format.js";
 import { clamp } from "../kit/ranges.js";
 
@@ -86,7 +86,7 @@ function sliders(shown, wish) {
   function takeOver() {
     for (const node of root.querySelectorAll("input")) {
       const value = String(shown.weights.get(Number(node.dataset.at)) ?? 0);
-      if (node.type === "range" || !focused(node)) node.value = value;
+      if (node.type === "range" || !hasFocus(node)) node.value = value;
       if (node.type === "range") paint(node);
     }
   }

@@ -2,7 +2,7 @@
 // their names, its description, and equivalent code. Space for the numbers is reserved before there are any.
 
 import { SUPPRESS, html } from "../kit/dom.js";
-import { grouped, number, short, weight } from "../kit/format.js";
+import { withCommas, number, short, weight } from "../kit/format.js";
 import { clamp } from "../kit/ranges.js";
 import { NUMBERS, meaning, weighting } from "./words.js";
 
@@ -42,7 +42,7 @@ function vectors(shown) {
       const value = weights.get(i) ?? 0;
       boxes.append(html("i", { class: value ? "gl-on" : "", title: `weight of ${shown.name(i)}` }, weight(value)));
     }
-    if (to < many) boxes.append(` … (${grouped(many)})`);
+    if (to < many) boxes.append(` … (${withCommas(many)})`);
     boxes.setAttribute("aria-label", `${shown.letter} ${weighting(shown)}`);
   }
 

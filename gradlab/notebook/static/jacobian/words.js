@@ -2,7 +2,7 @@
 
 import { names } from "../kit/arrays.js";
 import { KNOWN, oddities, worth } from "../kit/cells.js";
-import { exact, grouped, number, plural, short, weight } from "../kit/format.js";
+import { exact, withCommas, number, plural, short, weight } from "../kit/format.js";
 import { binRange, rangeText } from "../kit/ranges.js";
 
 /** @import { By, Cell, Shown } from "./shown.js" */
@@ -29,7 +29,7 @@ function headline(shown) {
     mixed = (frame.result ?? []).length > 0,
     sweep = sweepName(by);
   const known =
-    filled === all ? `all ${by} known` : filled ? `${grouped(filled)} of ${plural(all, line)} known` : `no ${line} yet`;
+    filled === all ? `all ${by} known` : filled ? `${withCommas(filled)} of ${plural(all, line)} known` : `no ${line} yet`;
   if (frame.ask === "fill") return `${known} · ${sweeps ? `${plural(sweeps, "sweep")} by the plan` : "no sweep"}`;
   if (at < 0 && !mixed) return `${known} · ${filled === all ? "no sweep is needed" : `one ${sweep} a ${line}`}`;
   const cost = sweeps === 1 ? `one ${sweep}` : sweeps ? plural(sweeps, "sweep") : "from known entries";
@@ -67,12 +67,12 @@ function meaning(shown) {
 function partText(shown) {
   const { frame, length } = shown,
     places = frame.places ?? [],
-    all = grouped(length);
+    all = withCommas(length);
   if (length <= places.length) return "";
   if (!frame.nonzero) return `; all ${all} are zero`;
   if (places.length >= frame.nonzero)
-    return `; ${grouped(frame.nonzero)} of ${all} ${frame.nonzero === 1 ? "is" : "are"} not zero`;
-  return `; ${places.length} of ${grouped(frame.nonzero)} nonzero elements, from ${shown.elementName(places[0])}`;
+    return `; ${withCommas(frame.nonzero)} of ${all} ${frame.nonzero === 1 ? "is" : "are"} not zero`;
+  return `; ${places.length} of ${withCommas(frame.nonzero)} nonzero elements, from ${shown.elementName(places[0])}`;
 }
 
 /** The text for screen readers after a step. @param {Shown} shown */
@@ -106,7 +106,7 @@ function extremesText(shown) {
     [low, high] = frame.extent;
   if (!anyKnown(shown)) return "";
   const finite = low === high ? `all ${number(low)}` : `least ${number(low)} · greatest ${number(high)}`,
-    nans = frame.nans ? `${grouped(frame.nans)} NaN` : "";
+    nans = frame.nans ? `${withCommas(frame.nans)} NaN` : "";
   return [low <= high ? finite + inView(shown) : "", nans].filter(Boolean).join(" · ");
 }
 
@@ -125,7 +125,7 @@ function windowText(shown) {
     sides = [(bottom - top) / frame.rowBins.length, (right - left) / frame.columnBins.length];
   const extent = isPart(shown)
     ? `rows ${rangeText(rowLabel, [top, bottom])}, columns ${rangeText(columnLabel, [left, right])}`
-    : `${grouped(about.rows)} × ${grouped(about.columns)}`;
+    : `${withCommas(about.rows)} × ${withCommas(about.columns)}`;
   const block = sides.some((side) => side > 1) ? `, each cell the largest of ${sides.map(Math.ceil).join(" × ")}` : "";
   return extent + block;
 }

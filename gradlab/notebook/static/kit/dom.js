@@ -5,7 +5,7 @@
 // step disables the button that was pressed.
 
 const SVG = "http://www.w3.org/2000/svg";
-const SUPPRESS = "data-lm-suppress-shortcuts"; // JupyterLab leaves keys alone where the focused element has this
+const SUPPRESS = "data-lm-suppress-shortcuts"; // JupyterLab leaves keys alone if the focused element has this
 
 /** @typedef {Record<string, string | number | undefined | ((event: any) => void)>} Properties */
 
@@ -86,7 +86,7 @@ function readByTitle(group) {
  * Whether the focus is on this element, in a page or in a shadow tree.
  * @param {Element} node
  */
-function focused(node) {
+function hasFocus(node) {
   const root = node.getRootNode();
   return (root instanceof Document || root instanceof ShadowRoot) && root.activeElement === node;
 }
@@ -103,4 +103,4 @@ function scrollWithin(box, inner) {
   else if (inside.bottom > outside.bottom) box.scrollTop += inside.bottom - outside.bottom;
 }
 
-export { SUPPRESS, html, svg, svgFrom, button, disable, readByTitle, focused, scrollWithin };
+export { SUPPRESS, html, svg, svgFrom, button, disable, readByTitle, hasFocus, scrollWithin };

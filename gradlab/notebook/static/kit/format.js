@@ -33,7 +33,7 @@ function weight(value) {
  * "10,000"
  * @param {number} count
  */
-function grouped(count) {
+function withCommas(count) {
   return count.toLocaleString("en");
 }
 
@@ -43,7 +43,7 @@ function grouped(count) {
  * @param {string} noun
  */
 function plural(count, noun) {
-  return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
+  return `${withCommas(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /**
@@ -78,4 +78,4 @@ function bare(text) {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-export { number, shortNumber, exact, weight, grouped, plural, short };
+export { number, shortNumber, exact, weight, withCommas, plural, short };

@@ -177,7 +177,7 @@ class Kernel {
  */
 function unpack(answer, buffers) {
   (answer.arrays ?? []).forEach(([key, kind], k) => {
-    answer[key] = typed(kind, buffers[k]);
+    answer[key] = toTypedArray(kind, buffers[k]);
   });
 }
 
@@ -186,7 +186,7 @@ function unpack(answer, buffers) {
  * @param {Kind} kind
  * @param {DataView | ArrayBuffer} data
  */
-function typed(kind, data) {
+function toTypedArray(kind, data) {
   const view = data instanceof ArrayBuffer ? new DataView(data) : data;
   return new TYPES[kind](/** @type {ArrayBuffer} */ (view.buffer).slice(view.byteOffset, view.byteOffset + view.byteLength));
 }

@@ -1,6 +1,6 @@
 // A descent path: optimizer, learning rate, and buttons.
 
-import { SUPPRESS, button, disable, focused, html } from "../kit/dom.js";
+import { SUPPRESS, button, disable, hasFocus, html } from "../kit/dom.js";
 import { clamp } from "../kit/ranges.js";
 
 /** @typedef {(what: string, more?: object) => void} Ask */
@@ -35,18 +35,18 @@ function descent({ optimizers, rates, recorded }, ask) {
     run = button("run", "100 steps, or until the point stops moving", () => ask("run")),
     reset = button("reset", "back to the start", () => ask("reset"));
   step.setAttribute("aria-label", "step");
-  const course = html("p", { class: "gl-told" }),
+  const course = html("p", { class: "gl-summary" }),
     code = html("pre", { tabindex: "0", role: "group", "aria-label": "equivalent code of the descent", [SUPPRESS]: "true" });
   if (recorded) for (const node of [choice, slide, typed]) node.setAttribute("disabled", "");
 
   /**
    * @param {number} to
-   * @param {boolean} tell
+   * @param {boolean} notify
    */
-  function set(to, tell) {
+  function set(to, notify) {
     lr = to;
     write();
-    if (tell) ask("rate", { lr });
+    if (notify) ask("rate", { lr });
   }
   function write() {
     const at = clamp(Math.log10(lr), low, high);
@@ -54,7 +54,7 @@ function descent({ optimizers, rates, recorded }, ask) {
     slide.setAttribute("aria-valuetext", String(lr));
     slide.style.setProperty("--gl-from", "0%");
     slide.style.setProperty("--gl-to", `${(100 * (at - low)) / (high - low)}%`);
-    if (!focused(typed)) typed.value = String(lr);
+    if (!hasFocus(typed)) typed.value = String(lr);
   }
 
   return {

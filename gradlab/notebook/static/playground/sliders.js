@@ -1,6 +1,6 @@
 // A slider and a number box for each input of a function. Moving one reports the whole point.
 
-import { SUPPRESS, focused, html } from "../kit/dom.js";
+import { SUPPRESS, hasFocus, html } from "../kit/dom.js";
 import { short } from "../kit/format.js";
 import { clamp } from "../kit/ranges.js";
 
@@ -57,7 +57,7 @@ function sliders(inputs, moved) {
     slide.value = String(point[k]);
     slide.style.setProperty("--gl-from", "0%");
     slide.style.setProperty("--gl-to", `${(100 * (point[k] - low)) / (high - low)}%`);
-    if (!focused(typed)) typed.value = String(Number(point[k].toPrecision(10)));
+    if (!hasFocus(typed)) typed.value = String(Number(point[k].toPrecision(10)));
   }
 
   return {

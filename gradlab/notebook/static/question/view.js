@@ -19,7 +19,7 @@ const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], Arrow
 function render({ model, el }) {
   /** @type {About} */
   const about = model.get("about");
-  const status = html("p", { class: "gl-told", role: "status", "aria-live": "polite" }),
+  const status = html("p", { class: "gl-summary", role: "status", "aria-live": "polite" }),
     problem = html("p", { class: "gl-error", role: "alert", hidden: "" });
 
   const kernel = new Kernel(model, {
@@ -59,13 +59,13 @@ function render({ model, el }) {
    * Save a guess, without waiting for an earlier answer: the cell that reveals the result may run at once, and would overtake it.
    * @param {object} guess
    */
-  function tell(guess) {
+  function submit(guess) {
     const busy = root.hasAttribute("data-busy");
     kernel.ask("said", guess);
     if (busy) model.send({ ask: "said", id: "", ...guess });
   }
 
-  const parts = about.choices.length ? choices(about, tell) : field(about, kernel, tell, say);
+  const parts = about.choices.length ? choices(about, submit) : field(about, kernel, submit, say);
   const root = html(
     "div",
     { class: "gl-view gl-question", role: "group", "aria-label": "your guess" },
@@ -92,9 +92,9 @@ function render({ model, el }) {
 /**
  * Buttons for one of several words, or one for each row.
  * @param {About} about
- * @param {(guess: object) => void} tell
+ * @param {(guess: object) => void} submit
  */
-function choices({ choices, rows }, tell) {
+function choices({ choices, rows }, submit) {
   const labels = rows.length ? rows : [""];
   /** @type {string[]} */
   let chosen = labels.map(() => "");
@@ -107,7 +107,7 @@ function choices({ choices, rows }, tell) {
           onclick() {
             chosen = chosen.map((one, at) => (at !== row ? one : one === word ? "" : word));
             press();
-            tell({ chosen });
+            submit({ chosen });
           },
         },
         word,
@@ -152,10 +152,10 @@ function choices({ choices, rows }, tell) {
  * A field for numbers or a word.
  * @param {About} about
  * @param {Kernel} kernel
- * @param {(guess: object) => void} tell
+ * @param {(guess: object) => void} submit
  * @param {(text: string) => void} say
  */
-function field({ numbers, wanted }, kernel, tell, say) {
+function field({ numbers, wanted }, kernel, submit, say) {
   let last = "";
   const input = html("input", {
     ...{ type: "text", [SUPPRESS]: "true", "aria-label": wanted, autocomplete: "off", spellcheck: "false" },
@@ -169,7 +169,7 @@ function field({ numbers, wanted }, kernel, tell, say) {
   function save() {
     if (input.value.trim() === last) return;
     last = input.value.trim();
-    tell({ text: last });
+    submit({ text: last });
   }
   return {
     root: html(

@@ -75,20 +75,20 @@ class Steps {
   }
 
   /** @param {Held | null} held */
-  scaled(held) {
+  scale(held) {
     return times(held, this.factor);
   }
 
   /** The starting gradient now. */
   get start() {
-    return this.scaled(this.data.start);
+    return this.scale(this.data.start);
   }
 
   /**
    * The name of a node, or its label if it has none.
    * @param {number} node
    */
-  called(node) {
+  nameOf(node) {
     const [, label, name] = this.data.nodes[node] ?? ["", "", ""];
     return name || label;
   }
@@ -97,14 +97,14 @@ class Steps {
    * The gradient at each node after step k.
    * @param {number} k
    */
-  arrived(k) {
+  gradientsAfter(k) {
     /** @type {Map<number, Held | null>} */
     const found = new Map();
     const { steps, nodes } = this.data;
     for (const [node, [kind]] of Object.entries(nodes)) if (kind === "output") found.set(Number(node), this.start);
     for (const step of steps.slice(0, k)) {
-      found.set(step.node, this.scaled(step.upstream.find(Boolean) ?? null));
-      for (const share of step.shares) found.set(share.to, this.scaled(share.total));
+      found.set(step.node, this.scale(step.upstream.find(Boolean) ?? null));
+      for (const share of step.shares) found.set(share.to, this.scale(share.total));
     }
     return found;
   }
@@ -121,8 +121,8 @@ class Steps {
       return first ? `${name} ${symbol} ${arrived}` : `${arrived} ${symbol} ${name}`;
     }
     const local = share.local?.number,
-      upstream = step.upstream.length === 1 ? scalar(this.scaled(step.upstream[0])) : null,
-      downstream = text(this.scaled(share.downstream)).replace(/^.*, ‖/, "‖");
+      upstream = step.upstream.length === 1 ? scalar(this.scale(step.upstream[0])) : null,
+      downstream = text(this.scale(share.downstream)).replace(/^.*, ‖/, "‖");
     if (local === undefined || local === null || upstream === null) return this.data.values ? downstream : "";
     return `${shortNumber(Number(local))}·${parenthesize(shortNumber(upstream))} = ${downstream}`;
   }
@@ -132,8 +132,8 @@ class Steps {
    * @param {Share} share
    */
   sum(share) {
-    const terms = this.data.sums[share.sum].slice(0, share.term + 1).map(([, held]) => scalar(this.scaled(held))),
-      total = scalar(this.scaled(share.total));
+    const terms = this.data.sums[share.sum].slice(0, share.term + 1).map(([, held]) => scalar(this.scale(held))),
+      total = scalar(this.scale(share.total));
     if (terms.length < 2 || total === null || terms.includes(null)) return "";
     const shown = terms.slice(-TERMS).map((x) => shortNumber(Number(x)));
     const rest = shown
@@ -151,7 +151,7 @@ class Steps {
     const [number] = this.data.sums[share.sum][share.term - 1],
       step = this.data.steps[number - 1];
     const found = step?.shares.find((other) => other.sum === share.sum && other.term === share.term - 1);
-    return found ? this.scaled(found.total) : null;
+    return found ? this.scale(found.total) : null;
   }
 
   /**

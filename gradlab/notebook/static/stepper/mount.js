@@ -1,7 +1,7 @@
 // Stepping through backward: the view that the widget, a saved page and the explorer share. It gets plain data and reports the
 // user's wishes by callbacks; it does not use the kernel.
 
-import { SUPPRESS, button, disable, focused, html, readByTitle } from "../kit/dom.js";
+import { SUPPRESS, button, disable, hasFocus, html, readByTitle } from "../kit/dom.js";
 import { Steps } from "./data.js";
 import { exact, parseNumbers } from "./start.js";
 import { panel } from "./panel.js";
@@ -202,7 +202,7 @@ function mount(container, data, wishes = {}) {
   /** @param {KeyboardEvent} event */
   function key(event) {
     event.stopPropagation(); // the page has its own shortcuts
-    if (event.altKey || event.ctrlKey || event.metaKey || focused(start)) return;
+    if (event.altKey || event.ctrlKey || event.metaKey || hasFocus(start)) return;
     const onButton = event.target instanceof HTMLElement && event.target.matches("button, summary");
     /** @type {Record<string, () => void>} */
     const acts = {

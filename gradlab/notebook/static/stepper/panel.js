@@ -119,7 +119,7 @@ function panel(steps) {
     const factors = [
       cell(factor ? factorOf(factor) : localOf(share), "gl-local"),
       cell(factor?.symbol ?? (local ? "·" : ""), "gl-dim"),
-      html("td", { class: "gl-back" }, ...arrivedAt(step, factor?.turned ?? false)),
+      html("td", { class: "gl-back" }, ...upstreamOf(step, factor?.turned ?? false)),
     ];
     return html(
       "tr",
@@ -127,9 +127,9 @@ function panel(steps) {
       name,
       ...(factor && !factor.first ? factors.reverse() : factors),
       cell(known ? "=" : "", "gl-dim"),
-      cell(gridOrText(steps.scaled(share.downstream)), "gl-back"),
+      cell(gridOrText(steps.scale(share.downstream)), "gl-back"),
       ...(there > 1 ? [cell(text(steps.before(share)), "gl-dim")] : []),
-      ...(there ? [cell(text(steps.scaled(share.total)), "gl-back gl-now")] : []),
+      ...(there ? [cell(text(steps.scale(share.total)), "gl-back gl-now")] : []),
     );
   }
 
@@ -138,8 +138,8 @@ function panel(steps) {
    * @param {Step} step
    * @param {boolean} turned
    */
-  function arrivedAt(step, turned) {
-    const parts = step.upstream.map((part) => gridOrText(steps.scaled(part)));
+  function upstreamOf(step, turned) {
+    const parts = step.upstream.map((part) => gridOrText(steps.scale(part)));
     const suffix = turned ? [html("code", {}, ".T")] : [];
     return [...parts.flatMap((part, k) => (k ? ["; ", part] : [part])), ...suffix];
   }
@@ -161,13 +161,13 @@ function panel(steps) {
     const sum = steps.sum(share),
       parts = data.sums[share.sum].slice(0, share.term + 1),
       over = data.sums[share.sum].length - parts.length,
-      terms = parts.map(([, held]) => rows(steps.scaled(held))),
-      total = rows(steps.scaled(share.total));
+      terms = parts.map(([, held]) => rows(steps.scale(held))),
+      total = rows(steps.scale(share.total));
     const matrices = total && terms.length <= TERMS ? terms.flatMap((term, i) => (term ? [i ? " + " : "", grid(term)] : [])) : [];
     const from = parts.map(([number, held]) => {
       const step = data.steps[number - 1],
-        amount = scalar(steps.scaled(held));
-      return `${amount === null ? text(steps.scaled(held)) : shortNumber(amount)} from step ${number}${step?.line ? `, line ${step.line}` : ""}`;
+        amount = scalar(steps.scale(held));
+      return `${amount === null ? text(steps.scale(held)) : shortNumber(amount)} from step ${number}${step?.line ? `, line ${step.line}` : ""}`;
     });
     const rest = over
       ? `${over === 1 ? "one more path" : `${over} more paths`} will arrive`
@@ -189,7 +189,7 @@ function panel(steps) {
     const { start } = steps,
       ones = start?.numbers?.every((x) => Number(x) === 1) && !start.shape.length;
     if (ones) return given.replaceAll(`, ${MARK}`, "");
-    const literal = start?.numbers ? nested(start.numbers.map(Number), start.shape) : "v";
+    const literal = start?.numbers ? nestedList(start.numbers.map(Number), start.shape) : "v";
     const alias = data.library === "gradlab" ? "gl" : data.library;
     const argument = start?.numbers ? `${alias}.tensor(${literal}, dtype=${data.out}.dtype)` : literal;
     return given.replaceAll(MARK, argument);
@@ -202,10 +202,10 @@ function panel(steps) {
  * @param {number[]} shape
  * @returns {string}
  */
-function nested(numbers, shape) {
+function nestedList(numbers, shape) {
   if (!shape.length) return python(numbers[0]);
   const step = numbers.length / shape[0];
-  return `[${Array.from({ length: shape[0] }, (_, i) => nested(numbers.slice(i * step, (i + 1) * step), shape.slice(1))).join(", ")}]`;
+  return `[${Array.from({ length: shape[0] }, (_, i) => nestedList(numbers.slice(i * step, (i + 1) * step), shape.slice(1))).join(", ")}]`;
 }
 
 /** @param {number} x */

@@ -44,7 +44,7 @@ function stage(steps, run) {
     if (!turn) return;
     group.setAttribute("tabindex", "0");
     group.setAttribute("role", "button");
-    group.setAttribute("aria-label", `run to step ${turn}, ${steps.called(node)}`);
+    group.setAttribute("aria-label", `run to step ${turn}, ${steps.nameOf(node)}`);
     group.classList.add("gl-stop");
     group.addEventListener("click", () => run(node));
     group.addEventListener("keydown", (event) => {
@@ -59,7 +59,7 @@ function stage(steps, run) {
    */
   function show(k, figure, picture) {
     const step = steps.step(k),
-      arrived = steps.arrived(k),
+      arrived = steps.gradientsAfter(k),
       { edges, nodes } = figure;
     active = step?.node ?? output;
     const passed = new Set(data.steps.slice(0, k).flatMap(({ node, shares }) => shares.map(({ to }) => `${to} ${node}`))),
@@ -107,7 +107,7 @@ function stage(steps, run) {
         .map(Number)
         .filter((i) => data.nodes[i][0] === "output"),
       node = step?.node ?? outputs[0],
-      arrived = steps.arrived(k);
+      arrived = steps.gradientsAfter(k);
     const users = data.steps.slice(0, Math.max(0, k - 1)).filter(({ shares }) => shares.some(({ to }) => to === node)),
       ends = node === data.root ? outputs : [];
     const above = step ? step.shares.map((share) => neighbour(share.to, steps.product(step, share))) : [neighbour(data.root)],

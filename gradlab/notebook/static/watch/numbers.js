@@ -1,7 +1,7 @@
 // The numbers of the step in view, layer by layer, with histograms of the nearest step that has them.
 
 import { html, svg } from "../kit/dom.js";
-import { exact, grouped, weight } from "../kit/format.js";
+import { exact, withCommas, weight } from "../kit/format.js";
 import { lastMeasured, stepsOf } from "./run.js";
 
 /** @import { Series, Spread, Run, Values } from "./run.js" */
@@ -28,7 +28,7 @@ function numbers() {
      */
     show(run, column, last) {
       const [from, to] = stepsOf(run, column),
-        which = from === to ? `step ${grouped(from)}` : `steps ${grouped(from)} to ${grouped(to)}, means`;
+        which = from === to ? `step ${withCommas(from)}` : `steps ${withCommas(from)} to ${withCommas(to)}, means`;
       const moment = nearest(run, (from + to) / 2 - 1);
       const loss = latestText(run.loss.mean, column, false),
         rate = latestText(run.rate.mean, column, true);
@@ -36,7 +36,7 @@ function numbers() {
         html("b", {}, last ? `Latest: ${which}` : which),
         ...(loss ? [html("span", {}, `${run.called} `, html("span", { class: "gl-forward" }, loss))] : []),
         ...(rate ? [html("span", {}, `lr ${rate}`)] : []),
-        ...(moment ? [html("span", {}, `histograms of step ${grouped(moment[0] + 1)}`)] : []),
+        ...(moment ? [html("span", {}, `histograms of step ${withCommas(moment[0] + 1)}`)] : []),
       );
       const [low, high] = run.usual;
       body.replaceChildren(

@@ -4,7 +4,7 @@
 
 import { axes } from "../kit/axes.js";
 import { SUPPRESS, button, disable, html, svgFrom } from "../kit/dom.js";
-import { grouped } from "../kit/format.js";
+import { withCommas } from "../kit/format.js";
 import { Kernel } from "../kit/kernel.js";
 import { numbers } from "./numbers.js";
 import { merge, stepsOf } from "./run.js";
@@ -124,7 +124,10 @@ function training(model, changed) {
     slider.style.setProperty("--gl-from", "0%");
     slider.style.setProperty("--gl-to", `${share}%`);
     const [from, to] = stepsOf(run, columnOf(chosen));
-    slider.setAttribute("aria-valuetext", from === to ? `step ${grouped(from)}` : `steps ${grouped(from)} to ${grouped(to)}`);
+    slider.setAttribute(
+      "aria-valuetext",
+      from === to ? `step ${withCommas(from)}` : `steps ${withCommas(from)} to ${withCommas(to)}`,
+    );
     disable(newest, chosen === null);
     plane?.mark(unmarked ? null : Math.min((column + 0.5) * run.width, run.steps));
     if (run.count) table.show(run, column, unmarked);
