@@ -88,7 +88,7 @@ def test_step_fills_one_row_at_a_time(open_widget):
     expect(outline).to_have_count(0)
     assert J.rows_known == 4, "reset empties the view, not the Jacobian"
     press(page, "step")
-    expect(head(page)).to_contain_text("row z[0] · from what is known already · 1 of 4 rows known")
+    expect(head(page)).to_contain_text("row z[0] · from known entries · 1 of 4 rows known")
     assert page.faults == []
 
 

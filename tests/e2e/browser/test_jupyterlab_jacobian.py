@@ -204,7 +204,7 @@ def test_a_large_one_opens_with_its_true_extremes(open_notebook):
     go.fill("1234")
     go.press("Enter")
     expect(view).to_contain_text("= row y[1234]")
-    expect(view.locator(".gl-head")).to_contain_text("row y[1234] · from what is known already")
+    expect(view.locator(".gl-head")).to_contain_text("row y[1234] · from known entries")
 
 
 @pytest.mark.exhaustive
