@@ -130,7 +130,7 @@ WRONG = [
         18,
         "read again how a node is named",
     ),
-    Typed("1 for True", 1, replace_in("answer1", '"a": True', '"a": 1'), 18, "this is not printed"),
+    Typed("1 for True", 1, replace_in("answer1", '"a": True', '"a": 1'), 18, "the line prints something else"),
     Typed(
         "the root is forgotten",
         2,

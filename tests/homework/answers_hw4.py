@@ -142,7 +142,7 @@ WRONG = [
     Case("nothing finite", 1, well(1, "lr * w.grad", "lr * w.grad / 0"), 0, "no longer finite"),
     Case("no function", 1, "train_1 = 3", 0, "a function was expected"),
     Case("not there", 1, "", 0, "this name is not defined"),
-    Case("a fault by another's name", 9, rename(of1="nothing is recorded"), 28, "not that"),
+    Case("a fault by another's name", 9, rename(of1="nothing is recorded"), 28, "wrong"),
     Case("a decoy", 9, rename(of4="the loss is the wrong one"), 28, "if its inputs are right"),
     Case("misspelt", 9, rename(of2="leaf"), 28, "`leaf` is not in the list"),
     Case("a number", 9, rename(of2=3), 28, "no diagnosis yet"),

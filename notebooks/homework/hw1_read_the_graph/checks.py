@@ -91,7 +91,7 @@ def lines(student: Student) -> None:
         if own is ... or describe(own) == "an ellipsis":
             student.check(2, f"line {key}", False, "not answered yet")
         else:
-            student.check(2, f"line {key}", is_same(own, right), "this is not printed", f"read again {RULES[key]}")
+            student.check(2, f"line {key}", is_same(own, right), "the line prints something else", f"read again {RULES[key]}")
 
 
 # ------------------------------------------------------------------------------------------------------------------ graphs

@@ -491,7 +491,7 @@ def check_diagnosis(student: Student) -> None:
         elif word not in DIAGNOSES:
             student.check(4, what, False, f"`{abbreviate(word, 60)}` is not in the list", "write it in quotes, as in the list.")
         elif word in WRONG_DIAGNOSES:
-            student.check(4, what, False, f"not that: {WRONG_DIAGNOSES[word]}", f"{training.hint}.")
+            student.check(4, what, False, f"wrong: {WRONG_DIAGNOSES[word]}", f"{training.hint}.")
         else:
-            right += student.check(4, what, word == training.word, "not that", f"{training.hint}.")
+            right += student.check(4, what, word == training.word, "wrong", f"{training.hint}.")
     student.check(4, "all eight", right == len(TRAININGS), f"{right} of {len(TRAININGS)}")

@@ -169,7 +169,8 @@ class Steps {
     }
     const place = step.where ? ` from ${step.where}` : "",
       names = [...new Set(step.shares.map((share) => share.name))],
-      passes = names.length ? `passes gradients to ${joinNames(names)}` : "passes no gradient",
+      passed = names.length === 1 ? "a gradient" : "gradients",
+      passes = names.length ? `passes ${passed} to ${joinNames(names)}` : "passes no gradient",
       sums = step.shares.filter((share) => share.term).map((share) => this.#meeting(share));
     return `Step ${k} of ${this.last}: ${step.label} ${step.operation}${place} ${passes}${sums.length ? `; ${sums.join("; ")}` : ""}.`;
   }
