@@ -122,9 +122,9 @@ def asked(key: str, numbers: Any = None, choices: Any = None, rows: Any = None) 
     from gradlab.notebook.question_widget import QuestionWidget
 
     one, guesses = question(key, numbers, choices, rows), Guesses()
-    guesses.asked(one)
+    guesses.register(one)
     widget = QuestionWidget(one, guesses)
-    guesses.seen_by(one.key, widget)
+    guesses.set_view(one.key, widget)
     return widget
 
 

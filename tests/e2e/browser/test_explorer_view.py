@@ -341,7 +341,7 @@ def test_step_through_backward_in_the_same_view(open_widget):
 def test_closing_leaves_what_is_plain(open_widget):
     made = zscores()
     page = open_widget(made)
-    made._let_go()
+    made._release()
     page.evaluate("model.receive({ended: true}, {})")
     expect(page.get_by_role("alert")).to_contain_text("closed and its graph was freed")
     box(page, "neg").click()
