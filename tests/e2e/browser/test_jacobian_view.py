@@ -439,7 +439,7 @@ def test_the_colours_of_a_sparse_one(open_widget):
     expect(page.locator(".gl-axis")).to_contain_text("by colours: 2 sweeps")
     press(page, "colours")
     expect(page.locator(".gl-grouplist")).to_contain_text("23 entries can be nonzero")
-    swatches = page.get_by_title("sweep this colour")
+    swatches = page.get_by_title("compute this colour")
     expect(swatches).to_have_count(2)
     expect(heat(page).locator(".gl-group text")).to_have_count(23)
     colours = np.asarray(J.plan.colours)
