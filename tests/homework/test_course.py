@@ -121,7 +121,7 @@ def test_checks_beside_submissions_do_not_count_and_named_ones_do(tmp_path, caps
 
     text, worth = summary()
     assert worth[0] == "30"
-    assert "Graded with the checks that came with gradlab. The checks.py beside the work of right differs and was not used" in text
+    assert "Graded with the checks that came with gradlab. The checks.py beside the work of right differs" in text
     assert "--checks FOLDER" in text
     for place in (own.parent, own):
         text, worth = summary("--checks", str(place))
