@@ -1,19 +1,19 @@
-"""What it costs to watch a training: bare and watched trainings in processes of their own, in turn.
+"""Cost of watching a training, measured by running bare and watched trainings in separate processes, by turns.
 
     python -m benchmarks.watching [pairs]
 
-Both processes of a pair are there at once and train by turns, once the one first and once the other; while one trains, the other
-waits. A turn tells the processor time of a step: wall-clock time says little on a machine that does other things too. Each has
-one thread, since those of BLAS that wait for work take time as well. The first steps, which the doctor examines, are not counted.
-A pair has one ratio; the median of all pairs is printed, and the quartiles. Several pairs are needed, since two processes that do
-the same differ by some percent as long as they live, by where their memory lies.
+The two processes of a pair run at the same time, but train by turns: while one trains, the other waits, and the order alternates.
+A turn measures the processor time of a step, because wall-clock time means little on a machine with other load. Each process has
+one thread: BLAS threads that wait for work also use processor time. The first steps, which the doctor examines, are not counted.
+Each pair gives one ratio; the median and the quartiles over all pairs are printed. Several pairs are needed because two identical
+processes differ by a few percent for their whole life, depending on the addresses of their memory.
 
-glibc is asked to keep memory that was freed. Else it depends on the sizes that a program has freed before whether each step maps
-its memory anew, and one of two bare loops was up to a fifth slower than the other.
+glibc is configured to keep freed memory. Otherwise the sizes freed earlier decide whether each step maps its memory anew, and one
+of two bare loops was up to 20 % slower than the other.
 
-Of PyTorch, `gl.watch` is compared with W&B's `watch` (offline, gradients and parameters, every 100 steps) where that is
-installed, and with a loop that computes the norm of every gradient at every step. Bare against bare, the control, tells how far
-a ratio is to be trusted.
+With PyTorch, `gl.watch` is compared with W&B's `watch` (offline, gradients and parameters, every 100 steps) if it is installed,
+and with a loop that computes the norm of every gradient at every step. Bare against bare is the control: it shows how accurate
+the ratios are.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ TRAININGS = (  # library, model, micro-batches of a step
 WAYS = ("watched", "W&B", "norms by hand", "bare")
 ALONE = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "WANDB_MODE": "offline", "WANDB_SILENT": "true"}
 ALONE |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(1 << 26)}
-FIRST, SECONDS, STEPS = 120, 0.5, 8  # steps that are not counted; seconds and steps of a turn, whichever is longer
+FIRST, SECONDS, STEPS = 120, 0.5, 8  # warm-up steps; seconds and steps of a turn, whichever is longer
 
 
 def training(lib: Any, kind: str, batches: int) -> tuple[Any, Callable[[], Any]]:
-    """Return the model, and a function that computes the loss of one of so many micro-batches."""
+    """Return the model, and a function that computes the loss of one of `batches` micro-batches."""
     nn, drawn = lib.nn, np.random.default_rng(0)
     lib.manual_seed(0)
 
@@ -59,7 +59,7 @@ def training(lib: Any, kind: str, batches: int) -> tuple[Any, Callable[[], Any]]
         return lib.tensor(drawn.normal(size=shape).astype(np.float32))
 
     if kind == "GPT":
-        from benchmarks.gpt import GPT  # of PyTorch alone
+        from benchmarks.gpt import GPT  # PyTorch only
 
         net, ids = GPT(vocabulary=256, width=320, layers=8, heads=5), lib.tensor(drawn.integers(0, 256, (2, 64 // batches + 1)))
         return net, lambda: nn.functional.cross_entropy(net(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
@@ -78,7 +78,7 @@ def training(lib: Any, kind: str, batches: int) -> tuple[Any, Callable[[], Any]]
 
 
 def observer(way: str, net: Any, optimizer: Any, stack: ExitStack) -> Callable[[Any], None]:
-    """Begin to watch in one of the ways. Return a function that is called with the loss after each step."""
+    """Start watching in one of the ways. Return a function to call with the loss after each step."""
     if way == "watched":
         import gradlab as gl
 
@@ -98,8 +98,8 @@ def observer(way: str, net: Any, optimizer: Any, stack: ExitStack) -> Callable[[
 
 
 def trainer(library: str, kind: str, batches: int, way: str) -> None:
-    """Train for a turn for each line that is read, and write the processor time of a step."""
-    for name in filter(importlib.util.find_spec, ("gradlab", "wandb")):  # an import alone changes where memory lies
+    """Train for one turn per line of standard input, and print the processor time of a step."""
+    for name in filter(importlib.util.find_spec, ("gradlab", "wandb")):  # an import alone changes where memory is allocated
         importlib.import_module(name)
     lib = importlib.import_module(library)
     if library == "torch":
@@ -126,21 +126,21 @@ def trainer(library: str, kind: str, batches: int, way: str) -> None:
             print(loop(SECONDS, STEPS), flush=True)
 
 
-def compared(library: str, kind: str, batches: int, way: str) -> tuple[float, float]:
+def compare(library: str, kind: str, batches: int, way: str) -> tuple[float, float]:
     """Return the seconds of a step of a bare training, and of one in another way, in a new pair of processes."""
     command = [sys.executable, "-m", "benchmarks.watching", library, kind, str(batches)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
-    told: tuple[list[float], list[float]] = [], []
+    turns: tuple[list[float], list[float]] = [], []
     with ExitStack() as stack:
         two = [stack.enter_context(subprocess.Popen([*command, one], env=ALONE, **pipes)) for one in ("bare", way)]
-        for turn, which in enumerate((0, 1, 0, 1, 1, 0)):  # the first two are warming up
+        for turn, which in enumerate((0, 1, 0, 1, 1, 0)):  # the first two turns are a warm-up
             print(file=two[which].stdin, flush=True)
             seconds = float(two[which].stdout.readline())
             if turn > 1:
-                told[which].append(seconds)
+                turns[which].append(seconds)
         for process in two:
             process.stdin.close()
-    return mean(told[0]), mean(told[1])
+    return mean(turns[0]), mean(turns[1])
 
 
 def main() -> None:
@@ -152,9 +152,9 @@ def main() -> None:
     for library, kind, batches in TRAININGS:
         print(f"{library:8}{kind}" + (f", {batches} micro-batches" if batches > 1 else ""), flush=True)
         for way in ways if library == "torch" else ("watched", "bare"):
-            told = [compared(library, kind, batches, way) for _ in range(pairs)]
-            low, middle, high = quantiles([other / bare for bare, other in told], n=4)
-            step = f"of {1e3 * median(bare for bare, _ in told):.2f} ms" if way == "watched" else ""
+            times = [compare(library, kind, batches, way) for _ in range(pairs)]
+            low, middle, high = quantiles([other / bare for bare, other in times], n=4)
+            step = f"of {1e3 * median(bare for bare, _ in times):.2f} ms" if way == "watched" else ""
             print(f"    {way:14} {middle:.3f} ({low:.3f} to {high:.3f}) {step}", flush=True)
 
 

@@ -24,7 +24,7 @@ from gradlab.autograd import forward_ad, graph
 from gradlab.core import engine
 from gradlab.core.observers import Observer, observing
 from gradlab.core.scopes import scope_guard
-from gradlab.explore.watch.finding import Found
+from gradlab.explore.watch.training_finder import TrainingFinder
 from gradlab.utils.checkpoint import checkpoint
 
 
@@ -119,7 +119,7 @@ OPTIMIZER = gl.optim.SGD(LAYER.parameters(), lr=0.0)
 
 
 def watch_session():
-    training = Found(dict)
+    training = TrainingFinder(dict)
     return scope_guard(training.open, training.close)
 
 

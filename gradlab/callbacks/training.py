@@ -9,11 +9,11 @@ from typing import Any
 
 from gradlab.diagnose.sites import is_user_file
 from gradlab.explore.doctor.findings import Finding
-from gradlab.explore.libraries.backward_calls import BackwardCalls, Keeper
+from gradlab.explore.libraries.backward_calls import BackwardCalls, SweepInspector
 from gradlab.explore.module_paths import is_model
 from gradlab.explore.trace.notes import Frame, users_frames
 from gradlab.explore.watch.hooks import weakly
-from gradlab.explore.watch.layers import refuse_lazy, watched
+from gradlab.explore.watch.layers import as_watched_model, refuse_lazy
 from gradlab.explore.watch.watching import Watch
 
 AUTO = "auto"  # `to=` of a callback that writes to the framework's own loggers
@@ -40,7 +40,7 @@ class StepLoss:
         self._sum: Any = None
         self._step = 0  # of which the sum is
         self._is_known = True  # as long as each backward had a loss of one element
-        self.calls = BackwardCalls(watch.of.library.unseen(weakly(self._add)), Keeper(), watch.faults)
+        self.calls = BackwardCalls(watch.target.library.unseen(weakly(self._add)), SweepInspector(), watch.faults)
 
     def restart(self) -> None:
         """Begin a new sum: the framework made a step, or skipped it."""
@@ -60,7 +60,7 @@ class StepLoss:
         if self._scale is not None:
             loss = loss / self._scale(loss.new_ones(()))
         self._sum = loss if self._sum is None else self._sum + loss
-        watch.note(self._sum)
+        watch.note_loss(self._sum)
 
 
 class WatchedTraining:
@@ -108,13 +108,13 @@ class WatchedTraining:
         refuse_lazy(model)
         frames = users_frames(sys._getframe(1), lambda filename: not is_user_file(filename))
         space = namespace_of(frames, model, optimizers, stands_for)
-        of = watched(model, space)
+        target = as_watched_model(model, space)
         if frames:
             frames = [frames[0]._replace(globals=space), *frames[1:]]
-        self.run = Watch(of, optimizers, every=every, to=to, frames=frames)
-        self.run.around = set()  # the user's loops are around a whole training
+        self.run = Watch(target, optimizers, every=every, to=to, frames=frames)
+        self.run.outer_loops = set()  # the user's loops are around a whole training
         self.run.tracking.first_step = first_step
-        self.run.planned = self.run.total = total
+        self.run.framework_total = self.run.total = total
         self.run.announcer.listeners.append(lambda finding: announce(text_of(finding)))
         one = len(optimizers) == 1 and type(optimizers[0]).__name__ != "LBFGS"
         self.loss = StepLoss(self.run, scale, is_new) if one else None

@@ -1,7 +1,8 @@
 """`%%watch`: watch the training in a cell, and show the live view of a watched run.
 
-The cell runs as an ordinary cell (see `transform`). Its first line starts to observe `backward` (explore/watch/finding). From the
-first call on, it works like `with gl.watch(model, optimizer) as w:` around the cell, with each loss logged.
+The cell runs as an ordinary cell (see `transform`). Its first line starts to observe `backward`
+(explore/watch/training_finder). From the first call on, it works like `with gl.watch(model, optimizer) as w:` around the cell,
+with each loss logged.
 """
 
 from __future__ import annotations
@@ -71,10 +72,10 @@ class WatchMagics(Magics):
         """Start a `%%watch` cell: its first line calls this."""
         from gradlab.explore.doctor.session import NOTEBOOK
         from gradlab.explore.watch.examination import Examination
-        from gradlab.explore.watch.finding import Found
+        from gradlab.explore.watch.training_finder import TrainingFinder
 
         self.stop()
-        finder = Found(self._users, int(request.every), tell=self._show_live)
+        finder = TrainingFinder(self._users, int(request.every), on_training=self._show_live)
         self._here.running, self._here.view = (finder, request, info), None
         self._here.examination = Examination(self._users, mentions, NOTEBOOK, ignored_by(request))
         self._here.examination.open()

@@ -53,17 +53,17 @@ class Feed:
         """Return the picture and the changes since the last frame; None if everything changed."""
         watch = self.watch
         watch.flush()
-        first = watch.changed()
+        first = watch.first_changed_column()
         if watch.measuring.columns.width != self._width or first == 0:
             return None
-        frame = view_data(watch, first, histograms=watch.last_moment() != self._histogram_step)
+        frame = view_data(watch, first, histograms=watch.last_histogram_step() != self._histogram_step)
         self._note(frame)
         return frame
 
     def _note(self, data: dict[str, Any]) -> None:
         self._width = data["width"]
-        self._histogram_step = self.watch.last_moment()
-        self.watch.changed(seen=True)
+        self._histogram_step = self.watch.last_histogram_step()
+        self.watch.first_changed_column(reset=True)
 
 
 class WatchWidget(LiveView):
@@ -134,7 +134,7 @@ class WatchWidget(LiveView):
             self.set_trait(feed.trait, feed.whole())
         spent = clock.now() - began
         self._next = began + max(FRAME, spent / SHARE)
-        watch.spent(spent)
+        watch.add_cost(spent)
 
     # ---------------------------------------------------------------------------------------------------------- messages
     def _answer(self, _: Any, message: Any, buffers: Any) -> None:
@@ -159,7 +159,7 @@ class WatchWidget(LiveView):
 
     # ----------------------------------------------------------------------------------------------------------- display
     def _text(self) -> str:
-        return f"live view of the training of {self._feeds[0].watch.of.called or 'tensors'}"
+        return f"live view of the training of {self._feeds[0].watch.target.model_name or 'tensors'}"
 
     def _ipython_display_(self, **_: Any) -> None:
         """Display the static picture, and the live view as a second output below it."""

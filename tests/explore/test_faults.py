@@ -9,7 +9,7 @@ from watched import LIBRARIES, data, library, mlp
 
 import gradlab as gl
 from gradlab.diagnose.faults import OBSERVER_METHODS, Faults, FaultWarning, Watcher, guarded_method
-from gradlab.explore.libraries.backward_calls import AtPoles, GradlabBackwardCalls
+from gradlab.explore.libraries.backward_calls import GradlabBackwardCalls, PoleObserver
 from gradlab.explore.libraries.recording_gradlab import GradlabRecording
 from gradlab.explore.trace.event_log import EventLog
 from gradlab.explore.trace.identities import Identities
@@ -18,8 +18,8 @@ from gradlab.explore.trace.loops import Progress
 from gradlab.explore.trace.pacing import Pace
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.trainings import Training, Trainings
-from gradlab.explore.watch.keeping import KeepingAutograde
 from gradlab.explore.watch.measuring import Measuring
+from gradlab.explore.watch.sweep_inspection import WatchInspector
 
 
 class StruckError(Exception):
@@ -180,17 +180,16 @@ def test_what_fails_of_a_tensor_ends_no_program(name, monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------------------- the watch
-MEASURING = ["before_step", "after_step", "output", "stale", "noted", "frame", "paused", "begin"]
-OF_WATCH = ["lend", "_stepped", "alarm", "begins"]
-KEEPING = ["wants", "holds", "over", "arm", "born", "settle", "disarm", "attach", "let_go"]
+MEASURING = ["before_step", "after_step", "add_output", "before_accumulate", "note_loss", "frame", "add_pause", "begin"]
+INSPECTOR = ["wants", "keeps_graph", "inspect", "add_hooks", "inspect_node", "finish", "remove_hooks", "attach", "release"]
 
 
 @pytest.mark.parametrize("lib", LIBRARIES)
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        *((Measuring, name) for name in MEASURING if hasattr(Measuring, name)),
-        *((KeepingAutograde, name) for name in KEEPING),
+        *((Measuring, name) for name in MEASURING),
+        *((WatchInspector, name) for name in INSPECTOR),
     ],
     ids=lambda one: getattr(one, "__name__", one),
 )
@@ -234,7 +233,7 @@ def test_a_nan_is_looked_at_inside_anomaly_mode(lib):
             with pytest.raises(RuntimeError, match="returned nan values"):
                 loss.backward()
             assert lib.is_anomaly_enabled() and lib.is_anomaly_check_nan_enabled()
-        return watch.kept
+        return watch.bad_step
 
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -244,12 +243,12 @@ def test_a_nan_is_looked_at_inside_anomaly_mode(lib):
     assert not any(issubclass(one.category, FaultWarning) for one in warned)
 
 
-@pytest.mark.parametrize("kind", [GradlabBackwardCalls, AtPoles])
+@pytest.mark.parametrize("kind", [GradlabBackwardCalls, PoleObserver])
 def test_observers_of_backward_end_no_training(kind, monkeypatch):
     plain = train(gl)
     for name in observed_events(kind):
         monkeypatch.setattr(kind, name, guarded_method(strike))
-    monkeypatch.setattr(KeepingAutograde, "holds", lambda self: False)  # else no node is looked at
+    monkeypatch.setattr(WatchInspector, "keeps_graph", lambda self: False)  # else nodes are not inspected
     net = mlp(gl, 6, 4, 1)
 
     def program():
@@ -271,7 +270,7 @@ def test_every_observer_that_only_looks_is_a_watcher():
 
     looking = {one.__name__ for one in below(Observer) - below(Watcher)} - {"Observer"}
     assert looking >= {"Inference", "PackingObserver", "Level", "Anomaly"}
-    assert {"Sites", "GradlabRecording", "GradlabBackwardCalls", "AtPoles"} <= {one.__name__ for one in below(Watcher)}
+    assert {"Sites", "GradlabRecording", "GradlabBackwardCalls", "PoleObserver"} <= {one.__name__ for one in below(Watcher)}
 
 
 # ----------------------------------------------------------------------------------------------------------- the warning

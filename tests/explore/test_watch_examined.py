@@ -135,7 +135,7 @@ def test_a_run_is_recorded_in_full_up_to_a_number_of_steps_and_not_at_all_beyond
     seen = steps if known and steps <= FULL else FIRST
     assert sum(recorded) == seen - 1  # the last of them ends it
     found = w.history()
-    assert w._judge.examined.steps == seen
+    assert w._judge.examination.steps == seen
     assert len(found["step"]) > 10
 
 
@@ -235,7 +235,7 @@ def test_a_loss_is_named_by_the_call_that_logs_it(lib):
             mse.backward()
             opt.step()
             log(w, mse)
-        return w.called
+        return w.loss_name
 
     assert called(lambda w, mse: w.log(mse)) == "mse"
     assert called(lambda w, mse: w.log(mse.detach().item())) == "mse"
@@ -377,8 +377,8 @@ def test_speed_and_the_time_that_is_left(lib, clock):
             opt.step()
             w.log(loss)
             if step == 19:
-                assert "Step 20 of 40 · " in repr(w) and "2 steps a second, 10 s left" in repr(w)
-    assert "Step 40 · " in repr(w) and "2 steps a second" in repr(w) and "left" not in repr(w)
+                assert "Step 20 of 40 · " in repr(w) and "2 steps per second, 10 s left" in repr(w)
+    assert "Step 40 · " in repr(w) and "2 steps per second" in repr(w) and "left" not in repr(w)
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_a_forgotten_zero_grad(lib):
     net = mlp(lib, 6, 8, 1)
     w = train(lib, net, lib.optim.SGD(net.parameters(), lr=1e-4), 30, clear=False)
     found = only(w, "accumulated")
-    assert found.evidence["step"] == 2 and found.evidence["stale"] == 29
+    assert found.evidence["step"] == 2 and found.evidence["uncleared"] == 29
     assert found.fix == "Call `opt.zero_grad()` before `loss.backward()`."
     assert (
         found.line is not None
@@ -69,7 +69,7 @@ def test_a_forgotten_zero_grad_in_later_steps(lib, late):
     net = mlp(lib, 6, 8, 1)
     w = train(lib, net, lib.optim.SGD(net.parameters(), lr=1e-4), 30, clear=False)
     found = only(w, "accumulated")
-    assert found.evidence["step"] == 2 and found.evidence["stale"] == 29
+    assert found.evidence["step"] == 2 and found.evidence["uncleared"] == 29
     assert "optimizer.zero_grad()" in found.fix
 
 
@@ -158,8 +158,8 @@ def test_a_number_that_ceased_to_be_one_is_seen_before_the_step(lib):
             opt.step()
             w.log(loss)
     found = only(w, "nan-born", "nan-input")
-    assert w.kept.step == 12 and w.kept.intact
-    assert set(w.kept.spoilt) == {"net[0].weight", "net[0].bias", "net[2].weight", "net[2].bias"}
+    assert w.bad_step.step == 12 and w.bad_step.weights_finite
+    assert set(w.bad_step.parameters) == {"net[0].weight", "net[0].bias", "net[2].weight", "net[2].bias"}
     assert "step 12" in found.message
     with pytest.raises(RuntimeError, match=r"w\.loss\(\*batch\)"):
         w.replay()
@@ -183,14 +183,14 @@ def test_of_the_first_loss_that_is_none_each_operation_is_kept(lib, late):
             del loss
             assert gone() is None
     assert lib.Tensor.backward is backward and not w.trouble
-    assert w.kept.step == 5 and w.kept.what == "loss" and w.kept.intact and w.kept.batch is None
-    assert set(w.kept.spoilt) == {"net[0].weight", "net[0].bias", "net[2].weight", "net[2].bias"}
+    assert w.bad_step.step == 5 and w.bad_step.what == "loss" and w.bad_step.weights_finite and w.bad_step.batch is None
+    assert set(w.bad_step.parameters) == {"net[0].weight", "net[0].bias", "net[2].weight", "net[2].bias"}
     found = only(w, "nan-born")
     assert "step 5" in found.message and f"logarithm of negative numbers among {len(x)}" in found.message
-    nodes = {node.name or node.label: node for node in w.kept.sweep.trace.nodes}
+    nodes = {node.name or node.label: node for node in w.bad_step.sweep.trace.nodes}
     (log,) = [node for node in nodes.values() if node.kind == "operation" and "og" in node.label]
     assert log.value.nans == len(x) and log.gradient.nans == len(x)
-    assert "log" in w.kept.sweep.text()
+    assert "log" in w.bad_step.sweep.text()
 
 
 POLES = {  # finite numbers h at which the value is finite and the slope is not, and the operation that the doctor must name
@@ -206,7 +206,7 @@ POLES = {  # finite numbers h at which the value is finite and the slope is not,
 @pytest.mark.parametrize("pole", POLES)
 def test_of_the_first_gradient_that_is_none_each_operation_is_kept(lib, pole, by_hand, light, late, monkeypatch):
     """The loss is finite, nobody said how it is computed, and the step is looked at in any case."""
-    monkeypatch.setattr("gradlab.explore.watch.keeping.LIGHT", 1 << 20 if light else 0)
+    monkeypatch.setattr("gradlab.explore.watch.sweep_inspection.MAX_KEPT_BYTES", 1 << 20 if light else 0)
     poor, named = POLES[pole]
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.01)
@@ -221,7 +221,7 @@ def test_of_the_first_gradient_that_is_none_each_operation_is_kept(lib, pole, by
             if step == 7:
                 with pytest.raises(RuntimeError, match="second time"):  # it is freed as it would have been
                     loss.backward()
-                gradients = {name: numbers(p.grad).copy() for name, p in zip(w.of.names, net.parameters(), strict=True)}
+                gradients = {name: numbers(p.grad).copy() for name, p in zip(w.target.names, net.parameters(), strict=True)}
                 assert not any(np.isfinite(g).all() for g in gradients.values())
                 gone = [weakref.ref(hidden), weakref.ref(loss)]
             if not by_hand or step < 7:
@@ -229,19 +229,19 @@ def test_of_the_first_gradient_that_is_none_each_operation_is_kept(lib, pole, by
             w.log(loss if step < 7 else 0.0)
             del hidden, loss
             if step == 7:
-                assert w.kept is not None
+                assert w.bad_step is not None
                 break
         gc.collect()
         assert [ref() for ref in gone] == [None, None]
-    assert w.trouble == "" and w.kept.step == 7 and w.kept.what == "gradient" and w.kept.intact
-    assert set(w.kept.spoilt) == set(w.of.names)
+    assert w.trouble == "" and w.bad_step.step == 7 and w.bad_step.what == "gradient" and w.bad_step.weights_finite
+    assert set(w.bad_step.parameters) == set(w.target.names)
     found = only(w, "nan-born", "inf-born")
     assert "step 7" in found.message and named in found.message and found.fix
-    trace = w.kept.sweep.trace
+    trace = w.bad_step.sweep.trace
     for leaf in trace.leaves:  # the record is of that sweep: the same elements are not finite, and the norms are equal
         g = gradients[leaf.name]
         assert (leaf.gradient.nans, leaf.gradient.infs) == (np.isnan(g).sum(), np.isinf(g).sum())
-    assert {leaf.name for leaf in trace.leaves} == set(w.of.names)
+    assert {leaf.name for leaf in trace.leaves} == set(w.target.names)
     assert all(np.isfinite(old).all() for old in before)
 
 
@@ -260,7 +260,7 @@ def test_gradients_that_make_no_step_are_no_finding(lib):
             if step != 3:
                 opt.step()
             w.log(0.0)
-    assert w.kept is None and w.findings.findings == ()
+    assert w.bad_step is None and w.findings.findings == ()
 
 
 def test_an_overflow_in_a_sweep_is_kept_where_it_is_held(late):
@@ -271,10 +271,10 @@ def test_an_overflow_in_a_sweep_is_kept_where_it_is_held(late):
         loss.backward()
         w.log(loss)
     assert np.isinf(numbers(w0.grad)).all() and np.isfinite(float(loss.detach()))
-    assert w.kept.step == 1 and w.kept.what == "gradient" and w.kept.sweep is not None
+    assert w.bad_step.step == 1 and w.bad_step.what == "gradient" and w.bad_step.sweep is not None
     (product,) = [
         node
-        for node in w.kept.sweep.trace.nodes
+        for node in w.bad_step.sweep.trace.nodes
         if node.gradient is not None and node.gradient.norm == pytest.approx(2**0.5 * 1e20)
     ]
     assert product.gradient.infs == 0 and product.kind == "operation" and "overflows float32" in only(w, "inf-born").message
@@ -288,7 +288,7 @@ def test_a_gradient_whose_origin_is_not_seen_asks_for_a_replay(lib):
         net[0].weight.grad[0, 0] = float("nan")  # written by hand: no sweep made it
         opt.step()
         w.log(0.0)
-    assert w.kept.what == "gradient" and w.kept.sweep is None and w.kept.spoilt == ("net[0].weight",)
+    assert w.bad_step.what == "gradient" and w.bad_step.sweep is None and w.bad_step.parameters == ("net[0].weight",)
     assert "replay=" in only(w, "nan-born").fix
 
 
@@ -311,7 +311,7 @@ def test_a_step_is_replayed_with_its_batch_weights_and_random_state(lib):
             if step == 1:
                 first = before
     assert w.steps == 5
-    assert w.kept.step == 1 and w.kept.batch[0] is x
+    assert w.bad_step.step == 1 and w.bad_step.batch[0] is x
     after = [numbers(p).copy() for p in net.parameters()]
     gradients = [numbers(p.grad).copy() for p in net.parameters()]
     state = lib.get_rng_state()
@@ -321,7 +321,7 @@ def test_a_step_is_replayed_with_its_batch_weights_and_random_state(lib):
         assert np.array_equal(numbers(p), now, equal_nan=True)
         assert np.array_equal(numbers(p.grad), g, equal_nan=True)
     assert np.array_equal(numbers(lib.get_rng_state()), numbers(state))
-    with w._replay.then():
+    with w._replay.restored_state():
         assert all(np.array_equal(numbers(p), old) for p, old in zip(net.parameters(), first, strict=True))
     found = only(w, "nan-born", "inf-born")
     assert "sqrt" in found.message
@@ -342,7 +342,7 @@ def test_a_replay_draws_the_same_numbers(lib):
             opt.zero_grad()
             w.loss(x, y).backward()
             opt.step()
-    assert w.kept.step == 3
+    assert w.bad_step.step == 3
     third = drawn[2]
     drawn.clear()
     w.replay()

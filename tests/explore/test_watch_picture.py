@@ -117,8 +117,8 @@ def test_what_is_not_finite_is_marked_and_said():
     losses = watch.history()["loss"]
     assert title.startswith("Step 29 · cost")
     assert f"cost goes from {losses[0]:.3g} to {losses[~np.isnan(losses)][-1]:.3g}." in said
-    assert "Of 2 layers, ‖gradient‖ was at last from " in said and " in net[0]" in said and " in net[1]" in said
-    assert said.endswith("For the first time at step 21, a loss or a gradient was not finite.")
+    assert "At the end, ‖gradient‖ of 2 layers ranges from " in said and " in net[0]" in said and " in net[1]" in said
+    assert said.endswith("The first loss or gradient that was not finite is at step 21.")
 
 
 def test_a_view_is_told_the_axis_of_steps():
@@ -139,7 +139,7 @@ def test_a_long_name_of_a_loss_and_one_without_a_loss():
         for _ in range(3):
             (w * 0).sum().backward()
             watch.end_step()
-    assert "‖gradient‖ of w was 0 at last." in watch.drawing().alt
+    assert "At the end, ‖gradient‖ of w is 0." in watch.drawing().alt
 
 
 def test_numbers_beside_lines_do_not_touch():

@@ -143,7 +143,7 @@ def test_only_the_steps_that_are_measured_are_hooked(clock, watch_without_examin
     optimizer = lib.optim.SGD(net.parameters(), lr=0.1)
     hooked = []
     with gl.watch(net, optimizer) as w:
-        for owner, name in ((w.measuring.gauge, "norms"), (w.measuring.gauge, "units"), (w.measuring.histograms, "take")):
+        for owner, name in ((w.measuring.gauge, "norms"), (w.measuring.gauge, "unit_shares"), (w.measuring.histograms, "take")):
             monkeypatch.setattr(owner, name, slower(getattr(owner, name), clock))
         for _ in range(600):
             clock.move(10e-3)
@@ -162,27 +162,27 @@ def test_only_the_steps_that_are_measured_are_hooked(clock, watch_without_examin
 def test_a_pace_is_known_after_one_look_and_never_too_slow_by_the_first():
     """The first look loads modules: it does not put off the second for long."""
     pace = Pace(0.01)
-    pace.settle(own=1e-3)
-    pace.looked(0, 100e-6)
+    pace.set_step_time(1e-3)
+    pace.add_cost(0, 100e-6)
     assert pace.stride == 16 and pace.next == 16  # ten steps for one look, as a power of two
     slow = Pace(0.01)
-    slow.looked(0, 1.0)
-    slow.settle(own=1e-3)
+    slow.add_cost(0, 1.0)
+    slow.set_step_time(1e-3)
     assert slow.next == FIRST
-    slow.looked(FIRST, 100e-6)
+    slow.add_cost(FIRST, 100e-6)
     assert slow.stride == 16
 
 
 @pytest.mark.parametrize("every", [1, 3])
 def test_steps_in_full_are_looked_at_whatever_they_cost(every):
     pace = Pace(0.001, every)
-    pace.look_in_full(20)
+    pace.measure_first_steps(20)
     looked = []
     for step in range(40):
         if pace.due(step):
             looked.append(step)
-            pace.looked(step, 1.0)
-            pace.settle(own=1e-3)
+            pace.add_cost(step, 1.0)
+            pace.set_step_time(1e-3)
     assert looked == list(range(0, 20, every))
 
 
@@ -213,7 +213,7 @@ def test_sweeps_that_become_slower_are_looked_at_as_often_as_the_time_allows(clo
     lib = library("torch")
     from gradlab.explore.libraries import risky_torch
 
-    risky = risky_torch.Risky(lambda *args: None, 0.001, Faults("looked"), 100)
+    risky = risky_torch.RiskyNodeHooks(lambda *args: None, 0.001, Faults("looked"), 100)
     looked, cost = [], 0.0
     monkeypatch.setattr(risky_torch, "_is_finite", lambda g: clock.move(cost) or True)
     for step in range(400):
@@ -222,11 +222,11 @@ def test_sweeps_that_become_slower_are_looked_at_as_often_as_the_time_allows(clo
         loss = lib.ones(3, requires_grad=True).sqrt().sum()
         if risky.skips:
             risky.skips -= 1
-        elif risky.arm(loss):
+        elif risky.add(loss):
             looked.append(step)
             loss.backward()
-            risky.disarm()
-    assert looked[:51] == list(range(51)) and 150 <= looked[51] <= 150 + risky_torch.MOST
+            risky.remove()
+    assert looked[:51] == list(range(51)) and 150 <= looked[51] <= 150 + risky_torch.MAX_SKIPS
 
 
 @pytest.mark.torch
@@ -236,7 +236,7 @@ def test_graphs_without_a_risky_node_are_looked_at_less_and_less_often(clock, mo
     lib = library("torch")
     from gradlab.explore.libraries import risky_torch
 
-    risky = risky_torch.Risky(lambda *args: None, 0.001, Faults("looked"), 100)
+    risky = risky_torch.RiskyNodeHooks(lambda *args: None, 0.001, Faults("looked"), 100)
     called, armed = [], []
     for step in range(600):
         clock.move(1e-3)
@@ -246,10 +246,10 @@ def test_graphs_without_a_risky_node_are_looked_at_less_and_less_often(clock, mo
             risky.skips -= 1
             continue
         called.append(step)
-        if risky.arm(loss):
+        if risky.add(loss):
             armed.append(step)
             loss.backward()
-            risky.disarm()
+            risky.remove()
     assert called[:9] == [0, 1, 2, 4, 5, 9, 10, 18, 19]
     assert [step for step in called if step >= 200] == [200, 265, 266, 331, 332, 397, 398, 463, *armed]
     assert armed == list(range(464, 600))
@@ -262,9 +262,9 @@ def test_the_loss_of_a_device_is_not_read_when_a_sweep_begins(monkeypatch):
     optimizer = lib.optim.SGD(net.parameters(), lr=0.1)
     with gl.watch(net, optimizer) as w:
         monkeypatch.setattr(w.measuring.gauge, "waits", True)
-        for name in ("value", "glance", "is_odd"):
+        for name in ("value", "value_and_version", "is_nonfinite"):
             monkeypatch.setattr(w.measuring.gauge, name, lambda loss: pytest.fail("the loss was read"))
-        w.begins(((net(x) - y) ** 2).mean())
+        w.before_backward(((net(x) - y) ** 2).mean())
     assert not w.trouble
 
 
@@ -295,7 +295,7 @@ def test_memory_does_not_grow_with_the_steps(clock, watch_without_examination):
         try:
             for step in range(100_000):
                 clock.move(1e-3)
-                w.measuring.noted(1.0)
+                w.measuring.note_loss(1.0)
                 w.after_step([optimizer])
                 if step in (20_000, 99_999):
                     sizes.append(tracemalloc.get_traced_memory()[0])

@@ -11,7 +11,7 @@ from waiting import TIMEOUT_SECONDS
 import gradlab as gl
 from gradlab.diagnose.faults import FaultWarning
 from gradlab.explore.doctor.session import NOTEBOOK
-from gradlab.explore.watch.finding import Found
+from gradlab.explore.watch.training_finder import TrainingFinder
 from gradlab.explore.watch.watching import Watch
 from gradlab.notebook import extension, magics, reporting, transform
 from gradlab.notebook.live_view import LiveView
@@ -50,7 +50,7 @@ PLACES = {  # the function that fails, and the cell's magic
     "a report is shown": (GradMagics, "_finish", "%%grad"),
     "findings are shown": (GradMagics, "_show_diagnosis", "%%doctor"),
     "a value is chosen": (GradMagics, "_value_to_examine", "%%doctor"),
-    "a watch begins": (Found, "open", "%%watch"),
+    "a watch begins": (TrainingFinder, "open", "%%watch"),
     "a watch ends": (Watch, "end_step", "%%watch"),
     "a line of options is read": (transform, "_rewrite", ""),
     "a cell's ending is read": (transform.Instrument, "_instrument", ""),

@@ -78,7 +78,7 @@ def test_a_lazy_model_cannot_be_watched_before_its_first_call(cell):
         error = cell.run(f"gl.watch({model})").error
         assert isinstance(error, ValueError) and "does not exist before the first call of the model" in str(error)
     cell.ok("unused(X)\nwith gl.watch(unused, other) as watched:\n    unused(X).sum().backward()\n    other.step()")
-    assert cell.ns["watched"].of.names[-1] == "unused[2].bias"
+    assert cell.ns["watched"].target.names[-1] == "unused[2].bias"
 
 
 def test_an_error_is_explained_beside_lazy_layers(cell):

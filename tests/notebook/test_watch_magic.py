@@ -35,7 +35,7 @@ def ready(request, shell):
 def test_the_model_the_optimizer_and_the_loss_are_found(ready):
     ran = ready.ok(f"%%watch -o w\n{LOOP}")
     w = ready.ns["w"]
-    assert (w.steps, w.layers, w.called, w.optimizer_name) == (20, ("net[0]", "net[2]"), "cost", "Adam")
+    assert (w.steps, w.layers, w.loss_name, w.optimizer_name) == (20, ("net[0]", "net[2]"), "cost", "Adam")
     assert ready.ns["cost"].item() == pytest.approx(w.history()["loss"][-1], rel=1e-5)
     assert "Step 20 · cost" in ran.text
 
@@ -43,7 +43,7 @@ def test_the_model_the_optimizer_and_the_loss_are_found(ready):
 def test_what_a_function_trains_is_found_among_its_names(ready):
     ready.ok(f"%%watch -o w\n{BY_HAND}")
     w = ready.ns["w"]
-    assert (w.steps, w.layers, w.called, w.optimizer_name) == (20, ("a",), "err", "")
+    assert (w.steps, w.layers, w.loss_name, w.optimizer_name) == (20, ("a",), "err", "")
     assert w.history()["ratio a"][0] > 0
 
 
@@ -87,7 +87,7 @@ def test_a_gradient_that_is_none_in_the_first_sweep_is_looked_at_as_well(ready):
         "    cost.backward()\n    opt.step()"
     )
     w = ready.ns["w"]
-    assert w.kept.step == 1 and w.kept.what == "gradient" and w.kept.sweep is not None
+    assert w.bad_step.step == 1 and w.bad_step.what == "gradient" and w.bad_step.sweep is not None
     assert "sqrt" in w.findings.findings[0].message
 
 

@@ -11,7 +11,7 @@ from leftovers import find_leftovers, find_torch_leftovers
 
 from gradlab.explore.trace.labels import short
 from gradlab.explore.watch import Watch
-from gradlab.explore.watch.runs import MOST, Runs
+from gradlab.explore.watch.runs import MAX_RUNS, Runs
 
 SETUP = """import LIB as lib, gradlab as gl, weakref
 lib.manual_seed(0)
@@ -64,11 +64,11 @@ def test_each_network_of_a_loop_is_watched_and_said_by_the_loops_value(ready):
     w = ready.ns["w"]
     assert isinstance(w, Runs) and list(w) == ["act=Sigmoid", "act=Tanh", "act=ReLU"]
     assert [one.steps for one in w.values()] == [6, 6, 6]
-    assert [one.of.activations[0].kind for one in w.values()] == ["Sigmoid", "Tanh", "ReLU"]
+    assert [one.target.activations[0].kind for one in w.values()] == ["Sigmoid", "Tanh", "ReLU"]
     assert w["act=ReLU"].history()["loss"][-1] == pytest.approx(ready.ns["last"], rel=1e-4)
     assert set(w.findings) == set(w) and w[0] is w["act=Sigmoid"] and w[-1] is w["act=ReLU"]
     assert all(label in ran.text for label in w)
-    assert all(one.of.layers == ("net[0]", "net[2]") for one in w.values())
+    assert all(one.target.layers == ("net[0]", "net[2]") for one in w.values())
 
 
 def test_the_numbers_are_those_of_each_network_watched_alone(ready):
@@ -148,7 +148,7 @@ def test_two_networks_in_turn_go_on_side_by_side(ready):
         "        second.step()"
     )
     w = ready.ns["w"]
-    assert {label: (one.steps, one.called) for label, one in w.items()} == {"actor": (12, "policy"), "critic": (6, "value")}
+    assert {label: (one.steps, one.loss_name) for label, one in w.items()} == {"actor": (12, "policy"), "critic": (6, "value")}
     assert hooks_on(ready, ready.ns["first"], *ready.ns["actor"].parameters()) == 0
     assert not any(one.ended is False for one in w.values())
 
@@ -200,11 +200,11 @@ def test_a_generator_and_its_critic_are_both_watched_each_with_its_own_loss(read
 # ------------------------------------------------------------------------------------------------------------- how they end
 def test_more_than_the_most_are_counted(ready):
     ran = ready.ok(
-        f"%%watch -o w\nfor seed in range({MOST + 3}):\n    lib.manual_seed(seed)\n    net = make(nn.Tanh)\n    train(net, 3)"
+        f"%%watch -o w\nfor seed in range({MAX_RUNS + 3}):\n    lib.manual_seed(seed)\n    net = make(nn.Tanh)\n    train(net, 3)"
     )
     w = ready.ns["w"]
-    assert len(w) == MOST and w.unwatched == 3 and list(w)[:2] == ["seed=0", "seed=1"]
-    assert f"3 more trainings of this cell were not watched: {MOST} are at most." in ran.text
+    assert len(w) == MAX_RUNS and w.unwatched == 3 and list(w)[:2] == ["seed=0", "seed=1"]
+    assert f"3 more trainings of this cell were not watched: the maximum is {MAX_RUNS}." in ran.text
     del ready.ns["net"]
     gc.collect()
     assert not any(living(ready))

@@ -78,7 +78,7 @@ def row_of(layout, gradient, ratio, weight):
 
 def test_numbers_of_groups():
     layout = SeriesLayout(40, 0)
-    of = SimpleNamespace(called="net", layers=[f"net[{i}]" for i in range(40)], activations=[])
+    of = SimpleNamespace(model_name="net", layers=[f"net[{i}]" for i in range(40)], activations=[])
     series = Series(of, layout)
     drawn = np.random.default_rng(0)
     gradient, moved, weight = drawn.uniform(1, 2, (3, 40))
@@ -97,7 +97,7 @@ def test_numbers_of_groups():
 
 def test_a_number_that_is_not_finite_is_nan():
     layout = SeriesLayout(2, 0)
-    series = Series(SimpleNamespace(called="net", layers=["net.a", "net.b"], activations=[]), layout)
+    series = Series(SimpleNamespace(model_name="net", layers=["net.a", "net.b"], activations=[]), layout)
     numbers = series.scalars(row_of(layout, [np.inf, 1.0], [np.nan, np.nan], [np.nan, np.nan]))
     assert math.isnan(numbers["gradient_norm/a"]) and numbers["gradient_norm/b"] == 1.0
     assert math.isnan(numbers["gradlab/gradient_norm"])

@@ -135,7 +135,7 @@ def test_a_spike_is_written_by_layer(monkeypatch):
     step, name, text = next(one for one in writer.texts if one[1] == "gradlab/spikes")
     assert step == 14 and f"| {largest} | {row[f'gradient_norm/{largest}']:.4g} |" in text.splitlines()[4]
     usual = np.median([one["gradlab/gradient_norm"] for one in training.expected[:13]])
-    assert f"{row['gradlab/gradient_norm'] / usual:.3g} times the median of the last 13 looks" in text
+    assert f"{row['gradlab/gradient_norm'] / usual:.3g} times the median of the last 13 checks" in text
     assert (14, name, text) in recorder.texts
     assert (None, "gradlab/spikes-14.md", text) in client.texts
     at, key, table = next(one for one in run.tables if "spike" in one[1])

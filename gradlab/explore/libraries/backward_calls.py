@@ -1,8 +1,9 @@
-"""Who is told of calls of `backward` in this thread, and of nothing else: it costs operations nothing.
+"""Detection of calls of `backward` in this thread. Operations are not observed, so they cost nothing extra.
 
-A `Keeper` is told more. Both engines free what a node has saved as soon as it has been run, so that a sweep that is over tells
-nothing of its operations. gradlab's can hold it until the end. Where that is too much memory, and in PyTorch's, a keeper looks at
-nodes as they are run: at those whose rules may make of something finite what is not (`AtPoles`, `risky_torch`).
+A `SweepInspector` also examines the sweeps. Both engines free the saved tensors of a node as soon as it has run, so its operation
+cannot be examined after the sweep. gradlab's engine can keep them until the end. Where that takes too much memory, and in
+PyTorch, an inspector examines nodes while they run, if their rules can turn a finite cotangent into a non-finite one
+(`PoleObserver`, `risky_torch`).
 """
 
 from __future__ import annotations
@@ -22,78 +23,78 @@ from gradlab.diagnose.faults import Faults, Watcher
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.replacing import give_back, replace
 
-# Called with each tensor that `backward` is called on, before it runs. It has to compute unseen (`Library.unseen`).
-Tell = Callable[[Any], None]
+# Called with each tensor that `backward` is called on, before it runs. Its operations must be hidden (`Library.unseen`).
+OnBackward = Callable[[Any], None]
 
 
-class Keeper:
-    """Looks at sweeps that write `.grad`."""
+class SweepInspector:
+    """Base of inspectors of sweeps that write `.grad`. This one inspects nothing."""
 
     def wants(self, library: str) -> bool:
-        """Whether to look at a sweep of a library's, "gradlab" or "torch", that begins or runs."""
+        """Return whether to inspect the current sweep of a library, "gradlab" or "torch"."""
         return False
 
-    def holds(self) -> bool:
-        """Whether gradlab's graph shall be held until the sweep is over; else its nodes are looked at."""
+    def keeps_graph(self) -> bool:
+        """Return whether gradlab's graph must be kept until the sweep ends. Otherwise its nodes are inspected while they run."""
         return True
 
-    def over(self, loss: Any, seed: Any) -> None:
-        """The sweep from a tensor is over, and its graph is still there. `seed`: the array that it began with."""
+    def inspect(self, loss: Any, seed: Any) -> None:
+        """Inspect the sweep from a tensor, which has ended. Its graph still exists. `seed` is the array that it started with."""
 
-    def born(self, node: Any, cotangents: Sequence[Any]) -> None:
-        """A node that is being run made of these cotangents, tensors, something that is not finite; its graph is still there."""
+    def inspect_node(self, node: Any, cotangents: Sequence[Any]) -> None:
+        """Inspect a running node that turned these finite cotangents, tensors, into non-finite ones. Its graph still exists."""
 
-    def settle(self) -> None:
-        """The sweep in which something was born is over."""
+    def finish(self) -> None:
+        """Handle the end of a sweep in which `inspect_node` was called."""
 
-    def arm(self, loss: Any) -> bool:
-        """PyTorch's sweep is about to begin: hook its nodes if it is one to look at. Return whether to call `disarm` after it."""
+    def add_hooks(self, loss: Any) -> bool:
+        """Hook the nodes of a PyTorch sweep before it starts, if it must be inspected. Return whether to call `remove_hooks`."""
         return False
 
-    def disarm(self) -> None:
-        """It is over, and freed: remove the hooks."""
+    def remove_hooks(self) -> None:
+        """Remove the hooks after the sweep, whose graph has been freed."""
 
 
 class GradlabBackwardCalls(Watcher):
-    """Sweeps of gradlab's own that write `.grad`."""
+    """Detection of gradlab's sweeps that write `.grad`."""
 
-    def __init__(self, tell: Tell, keeper: Keeper, faults: Faults) -> None:
-        self._tell, self._keeper, self._holding, self.faults = tell, keeper, False, faults
-        self._poles = AtPoles(keeper, faults)  # there while sweeps are not held: it costs every node something
+    def __init__(self, report: OnBackward, inspector: SweepInspector, faults: Faults) -> None:
+        self._report, self._inspector, self._keeps, self.faults = report, inspector, False, faults
+        self._poles = PoleObserver(inspector, faults)  # active only while graphs are not kept: it slows down every node
 
     def close(self) -> None:
-        """Observe no more."""
+        """Stop observing."""
         remove_observer(self)
         remove_observer(self._poles)
 
     def begin(self, sweep: ReverseSweep) -> None:
         if _is_backward(sweep):
-            self._tell(sweep.outputs[0])
+            self._report(sweep.outputs[0])
 
     def keeps_saved(self, sweep: ReverseSweep) -> bool:
-        self._holding = _is_backward(sweep) and self._keeper.wants("gradlab") and self._keeper.holds()
-        return self._holding
+        self._keeps = _is_backward(sweep) and self._inspector.wants("gradlab") and self._inspector.keeps_graph()
+        return self._keeps
 
     def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
         if not _is_backward(sweep):
             return
-        if self._holding and error is None:
-            self._holding = False
-            self._keeper.over(sweep.outputs[0], sweep.roots[0][1])
-        if self._keeper.holds():
+        if self._keeps and error is None:
+            self._keeps = False
+            self._inspector.inspect(sweep.outputs[0], sweep.roots[0][1])
+        if self._inspector.keeps_graph():
             remove_observer(self._poles)
         elif count_active(self._poles) == 0:
             add_observer(self._poles)
 
 
-class AtPoles(Watcher):
-    """Sees the nodes of gradlab's sweeps at which a finite cotangent may become one that is not."""
+class PoleObserver(Watcher):
+    """Observer of the nodes of gradlab's sweeps at which a finite cotangent may become non-finite."""
 
-    def __init__(self, keeper: Keeper, faults: Faults) -> None:
-        self._keeper, self._on, self._found, self.faults = keeper, False, False, faults
+    def __init__(self, inspector: SweepInspector, faults: Faults) -> None:
+        self._inspector, self._on, self._found, self.faults = inspector, False, False, faults
 
     def begin(self, sweep: ReverseSweep) -> None:
-        self._on = _is_backward(sweep) and self._keeper.wants("gradlab") and not self._keeper.holds()
+        self._on = _is_backward(sweep) and self._inspector.wants("gradlab") and not self._inspector.keeps_graph()
 
     def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
         op = node.op
@@ -103,12 +104,12 @@ class AtPoles(Watcher):
             return
         if not all(map(_is_finite, cotangents)) and _is_finite(g):
             self._on, self._found = False, True
-            self._keeper.born(node, [constant(wrap(g))])
+            self._inspector.inspect_node(node, [constant(wrap(g))])
 
     def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
         if self._found and _is_backward(sweep):
             self._on = self._found = False
-            self._keeper.settle()
+            self._inspector.finish()
 
 
 def _is_finite(array: Any) -> bool:
@@ -122,43 +123,44 @@ def _is_backward(sweep: ReverseSweep) -> bool:
 
 
 class BackwardCalls(Recording):
-    """Calls of `backward` on gradlab's tensors and on PyTorch's, as far as the user has imported it."""
+    """Detection of calls of `backward` on gradlab's tensors, and on PyTorch's if the user has imported it."""
 
-    def __init__(self, tell: Tell, keeper: Keeper, faults: Faults) -> None:
-        self._tell, self._keeper, self._faults, self._thread = tell, keeper, faults, threading.get_ident()
-        self._swept: Any = None  # the tensor of PyTorch's whose sweep runs
-        self._observer = GradlabBackwardCalls(tell, keeper, faults)
+    def __init__(self, report: OnBackward, inspector: SweepInspector, faults: Faults) -> None:
+        self._report, self._inspector, self._faults = report, inspector, faults
+        self._thread = threading.get_ident()
+        self._root: Any = None  # the PyTorch tensor whose sweep is running
+        self._observer = GradlabBackwardCalls(report, inspector, faults)
 
     def open(self) -> None:
         if count_active(self._observer) == 0:
             add_observer(self._observer)
         tensor = getattr(sys.modules.get("torch"), "Tensor", None)
         if tensor is not None:
-            replace(tensor, "backward", self._telling)
+            replace(tensor, "backward", self._reporting)
 
     def close(self) -> None:
         self._observer.close()
         tensor = getattr(sys.modules.get("torch"), "Tensor", None)
         if tensor is not None:
-            give_back(tensor, "backward", self._telling)
+            give_back(tensor, "backward", self._reporting)
 
-    def _telling(self, original: Any) -> Any:
+    def _reporting(self, original: Any) -> Any:
         def backward(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            if threading.get_ident() != self._thread or self._swept is tensor:
-                return original(tensor, *args, **kwargs)  # a function mode is given the method that it can find: this one
-            is_armed = False
-            outer, self._swept = self._swept, tensor
+            if threading.get_ident() != self._thread or self._root is tensor:
+                return original(tensor, *args, **kwargs)  # a function mode receives this replacement as the method
+            is_hooked = False
+            outer, self._root = self._root, tensor
             try:
                 try:
-                    self._tell(tensor)
-                    is_armed = self._keeper.arm(tensor)
-                except Exception as error:  # noqa: BLE001  (a `with` costs more, in every sweep)
+                    self._report(tensor)
+                    is_hooked = self._inspector.add_hooks(tensor)
+                except Exception as error:  # noqa: BLE001  (faster than `with`, in every sweep)
                     self._faults.handle(error)
                 return original(tensor, *args, **kwargs)
             finally:
-                self._swept = outer
-                if is_armed:
+                self._root = outer
+                if is_hooked:
                     with self._faults:
-                        self._keeper.disarm()
+                        self._inspector.remove_hooks()
 
         return backward

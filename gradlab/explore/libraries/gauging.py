@@ -1,7 +1,7 @@
-"""The few numbers a training monitor takes of many tensors at once, computed where they lie and read together later.
+"""Norms and other statistics of many tensors at once, computed on their device and read together later.
 
-What a `Gauge` returns, a vector, is an array of the library's own that holds a number for each tensor. Nothing waits for a
-device before `read`.
+The methods of a `Gauge` return a vector: an array of the library, with one number for each tensor. Nothing waits for a device
+before `read`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEAD = frozenset(("ReLU", "ReLU6"))  # modules whose output is exactly 0 below 0
 
 
 def flat_beyond(kind: str, module: Any) -> tuple[float, float] | None:
-    """At and below, at and above what an activation's output is flat besides being dead; None of one that never is."""
+    """Return the limits at and beyond which an activation's output is saturated; None for one that never saturates."""
     if kind == "Hardtanh":
         return float(module.min_val), float(module.max_val)
     return (-1.0, 6.0) if kind == "ReLU6" else flat_ends(kind.lower())
@@ -44,17 +44,17 @@ def flat_ends(name: str) -> tuple[float, float] | None:
 
 
 class UnreadableError(TypeError):
-    """The numbers of a tensor cannot be read, as those of a DTensor, of which each process has a part."""
+    """Raised if the numbers of a tensor cannot be read, such as those of a DTensor, which is split among processes."""
 
 
 class Gauge:
-    """Of gradlab's tensors, and by subclasses of others'."""
+    """Statistics of gradlab's tensors. Subclasses support other libraries."""
 
     def __init__(self, waits: bool) -> None:
         self.waits = waits  # whether reading a number waits for a device
 
     def norms(self, tensors: Sequence[Any]) -> Any:
-        """The Euclidean norm of each, in their own precision; not finite where an element is not, or the squares overflow."""
+        """Return the norm of each tensor in its own precision; non-finite if an element is, or if the squares overflow."""
         arrays = [self.array(tensor) for tensor in tensors]
         if not self.waits:
             return np.sqrt([_square(array) for array in arrays])
@@ -62,7 +62,7 @@ class Gauge:
         return xp.sqrt(xp.stack([xp.vdot(a, a).real.astype(np.float64) for a in (array.reshape(-1) for array in arrays)]))
 
     def are_finite(self, tensors: Sequence[Any]) -> bool:
-        """Whether every element of some tensors on the host is finite; there may be None among them."""
+        """Return whether all elements of tensors on the host are finite. Items may be None."""
         for tensor in tensors:
             if tensor is not None:
                 array = self.array(tensor).reshape(-1)
@@ -71,51 +71,51 @@ class Gauge:
         return True
 
     def copies(self, tensors: Sequence[Any], old: Sequence[Any] | None) -> list[Any]:
-        """Their values, copied, into what `old` copies were if there are any."""
+        """Return copies of the tensors' values. They overwrite the copies `old`, if given."""
         arrays = [self.array(tensor) for tensor in tensors]
         if old is None:
             return [array.copy() for array in arrays]
-        for kept, array in zip(old, arrays, strict=True):
-            kept[...] = array
+        for copy, array in zip(old, arrays, strict=True):
+            copy[...] = array
         return list(old)
 
-    def moved(self, tensors: Sequence[Any], copies: Sequence[Any]) -> Any:
-        """‖now − copy‖ of each. The copies are used up."""
+    def update_norms(self, tensors: Sequence[Any], copies: Sequence[Any]) -> Any:
+        """Return ‖tensor − copy‖ for each tensor. The copies are overwritten."""
         arrays = [self.array(tensor) for tensor in tensors]
-        for kept, array in zip(copies, arrays, strict=True):
-            np.subtract(array, kept, out=kept) if not self.waits else kept.__isub__(array)
+        for copy, array in zip(copies, arrays, strict=True):
+            np.subtract(array, copy, out=copy) if not self.waits else copy.__isub__(array)
         if not self.waits:
-            return np.sqrt([_square(kept) for kept in copies])
+            return np.sqrt([_square(copy) for copy in copies])
         xp = namespace_of[type(arrays[0])]
-        return xp.sqrt(xp.stack([xp.vdot(a, a).real.astype(np.float64) for a in (kept.reshape(-1) for kept in copies)]))
+        return xp.sqrt(xp.stack([xp.vdot(a, a).real.astype(np.float64) for a in (copy.reshape(-1) for copy in copies)]))
 
-    def number(self, tensor: Any) -> Any:
-        """A tensor of one element as a vector, cut from its graph."""
+    def as_vector(self, tensor: Any) -> Any:
+        """Return a tensor of one element as a vector, detached from its graph."""
         array = self.array(tensor).reshape(-1)[:1]
         return array.astype(np.float64)
 
     def value(self, tensor: Any) -> float:
-        """The number of a tensor of one element on the host, the modulus of a complex one; NaN of one with several, or none."""
+        """Return the value of a tensor of one element on the host, or its modulus if it is complex; NaN for other sizes."""
         array = self.array(tensor)
         number = array.item() if array.size == 1 else nan
         return abs(number) if isinstance(number, complex) else float(number)
 
-    def glance(self, tensor: Any) -> tuple[float, int] | None:
-        """The number of a tensor of one element, and how often it was written to, if both can be read at once and unseen by the
-        program. None of a tensor of which they cannot; its number may be read by `value`."""
+    def value_and_version(self, tensor: Any) -> tuple[float, int] | None:
+        """Return the value of a tensor of one element, and how often it was written to, if both can be read at once and hidden
+        from the program. Otherwise return None; `value` may still read the value."""
         return None
 
     def version(self, tensor: Any) -> int | None:
-        """How often a tensor was written to; None if that cannot be read without being seen."""
+        """Return how often a tensor was written to; None if the program would see that this is read."""
         return None
 
-    def is_odd(self, tensor: Any) -> bool:
-        """Whether the number of a tensor of one element on the host is NaN or infinite."""
+    def is_nonfinite(self, tensor: Any) -> bool:
+        """Return whether the value of a tensor of one element on the host is NaN or infinite."""
         return not isfinite(self.value(tensor))
 
-    def units(self, tensor: Any, kind: str, flat: tuple[float, float] | None) -> Any:
-        """The share of dead units (columns of a layer, channels of a convolution) and of saturated elements of an activation's
-        output; −1 for what it cannot have."""
+    def unit_shares(self, tensor: Any, kind: str, flat: tuple[float, float] | None) -> Any:
+        """Return the share of dead units (columns, or channels of a convolution) and of saturated elements in an activation's
+        output; −1 if it cannot have any."""
         array = self.array(tensor)
         xp = np if not self.waits else namespace_of[type(array)]
         array = array.reshape(1) if array.ndim == 0 else array
@@ -126,11 +126,11 @@ class Gauge:
         return xp.stack([xp.asarray(dead, np.float64), xp.asarray(full, np.float64)])
 
     def read(self, vectors: Sequence[Any]) -> list[np.ndarray]:
-        """Vectors as float64 arrays on the host: the host waits once."""
+        """Return vectors as float64 arrays on the host, with one transfer."""
         return read_floats(vectors)
 
     def array(self, tensor: Any) -> Any:
-        """Where the numbers of a tensor lie."""
+        """Return the array of a tensor."""
         return tensor.array
 
 

@@ -215,10 +215,10 @@ class Torch(Library):
 
         return TorchGauge(any(tensor.device.type != "cpu" for tensor in tensors))
 
-    def risky(self, born: Callable[[Any, Sequence[Any]], None], share: float, faults: Faults) -> Any:
-        from gradlab.explore.libraries.risky_torch import Risky
+    def risky_node_hooks(self, report: Callable[[Any, Sequence[Any]], None], share: float, faults: Faults) -> Any:
+        from gradlab.explore.libraries.risky_torch import RiskyNodeHooks
 
-        return Risky(born, share, faults, self.touches)
+        return RiskyNodeHooks(report, share, faults, self.touches)
 
     def recording(self, recorder: Any) -> Recording:
         from gradlab.explore.libraries.recording_torch import TorchRecording

@@ -408,9 +408,9 @@ class Library:
         """Return a gauge that computes the norms of many tensors like these at once."""
         raise NotImplementedError
 
-    def risky(self, born: Callable[[Any, Sequence[Any]], None], share: float, faults: Faults) -> Any:
+    def risky_node_hooks(self, report: Callable[[Any, Sequence[Any]], None], share: float, faults: Faults) -> Any:
         """Return an object that hooks, one sweep after the other, the nodes at which a finite cotangent may become non-finite,
-        within a share of a step's time. It calls `born` with such a node and its cotangents; `faults` collects errors of ours.
+        within a share of a step's time. It calls `report` with such a node and its cotangents; `faults` collects errors of ours.
         For libraries whose sweeps are not gradlab's."""
         raise NotImplementedError
 

@@ -77,7 +77,7 @@ def is_zero(tensor: Any) -> bool:
     """Return whether every element is zero; False for tensors without numbers."""
     if not has_numbers(tensor):
         return False
-    flat = readable(stored(tensor.detach())).reshape(-1)
+    flat = readable(stored_elements(tensor.detach())).reshape(-1)
     return not (bool(flat[:FIRST].any()) or bool(flat.any()))
 
 
@@ -166,14 +166,14 @@ def _sparse(tensor: Any, shape: tuple[int, ...], dtype: str, histogram: bool) ->
     """Summarize the stored elements of a sparse tensor, and its zeros."""
     if tensor.numel() <= FEW:
         return _few(tensor.to_dense(), shape, dtype)
-    values = stored(tensor)
+    values = stored_elements(tensor)
     values = values.abs() if values.is_complex() else values
     if not values.numel():
         return Value(shape, dtype, summary=Statistics(shape, 0.0, 0.0, 0.0, 0.0, 0, 0, tensor.numel(), ()))
     return _many(values, shape, dtype, histogram, absent=tensor.numel() - values.numel())
 
 
-def stored(tensor: Any) -> Any:
+def stored_elements(tensor: Any) -> Any:
     """Return the stored elements of a tensor; for sparse ones without the zeros."""
     if tensor.layout == torch.sparse_coo:
         return tensor.coalesce().values()

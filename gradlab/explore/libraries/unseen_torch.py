@@ -1,8 +1,8 @@
-"""Computing on PyTorch's tensors unseen by the program. Loaded once the user has imported torch.
+"""Operations on PyTorch tensors that are hidden from the program. Imported once the user has imported torch.
 
-A user's `TorchDispatchMode` (a FLOP counter, a checkpoint's context, `FakeTensorMode`), a `TorchFunctionMode`, the methods that a
-subclass of Tensor overrides, the profiler and autocast all see each operation of a thread. Ours must not be among them: they
-would be counted, refused, or computed in another precision.
+A user's `TorchDispatchMode` (a FLOP counter, a checkpoint context, `FakeTensorMode`), a `TorchFunctionMode`, methods that
+subclasses of Tensor override, the profiler and autocast see each operation of a thread. Our operations must be hidden from them:
+otherwise they would be counted, refused, or computed in another precision.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 _C: Any = torch._C
 _PYTHON = _C.DispatchKey.Python
-# What versions before 2.6 lack is done without: operations are hidden twice where once would do.
+# Versions before 2.6 lack some of these functions; there, nested calls hide operations again.
 _hidden: Callable[[], bool] = getattr(_C, "_is_torch_function_all_disabled", lambda: False)
 _no_autocast = getattr(_C, "_DisableAutocast", nullcontext)
 _set_excluded = getattr(_C, "_SetExcludeDispatchKeyGuard", lambda key, excluded: nullcontext())
-# What sees the operations of this thread on plain tensors; the last of them also which attributes it reads.
+# These see operations of this thread on plain tensors; function modes also see which attributes it reads.
 is_profiled: Callable[[], bool] = _C._autograd._profiler_enabled
 count_modes: Callable[[], int] = _C._len_torch_dispatch_stack
 count_function_modes: Callable[[], int] = getattr(_C, "_len_torch_function_stack", lambda: 1)
@@ -36,7 +36,7 @@ def are_modes_on() -> bool:
 
 
 def unseen(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function whose operations on tensors no mode of this thread, and no subclass of Tensor, shall see."""
+    """Decorate a function so that modes of this thread and subclasses of Tensor do not see its operations on tensors."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -56,8 +56,8 @@ def unseen(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def by_subclass(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function that computes on tensors of subclasses which dispatch by themselves (`__torch_dispatch__`, as DTensor
-    and FakeTensor do): these must see it, also inside of what is unseen, and no mode of the program's."""
+    """Decorate a function whose operations must be dispatched by the subclasses of its tensors (`__torch_dispatch__`, as in
+    DTensor and FakeTensor), also inside an `unseen` function, but stay hidden from the program's modes."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,8 +1,8 @@
-"""A training, watched: `front` is `gl.watch`, `watching` what a user has, `measuring` what is measured, `judging` what is said.
+"""Watching a training: `front` is `gl.watch`, `watching` the object it returns, `measuring` its measurements, `judging` findings.
 
-`examination` runs the doctor beside it, `progress` says how long it takes. `picture` draws it, `card` puts it into words.
-`columns` keeps numbers over steps in constant memory, `pace` decides how often something is looked at, `layers` what is watched,
-`histograms` keeps some moments, `replaying` the batch on which a number ceased to be one.
+`layers` has the watched tensors, `pace` chooses the steps to measure, `columns` stores numbers over steps in constant memory, and
+`histograms` those of some steps. `examination` runs the doctor on the first steps, `replaying` stores and recomputes the first
+step with a NaN, and `progress` has the speed. `picture` draws a run, and `card` describes it in words.
 """
 
 from gradlab.explore.watch.front import watch

@@ -1,4 +1,4 @@
-"""New Problems of a run that goes on, each told once: to a logger, a tracker, or any callable."""
+"""Announcement of new Problems during a run, each once, to a logger, a tracker, or any callable."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from gradlab import clock
 from gradlab.explore.doctor.findings import Finding
 
-APART = 5.0  # seconds between two looks for what the numbers tell
-SHARE = 0.001  # of the time, for looking
+APART = 5.0  # minimum seconds between two searches for Problems
+SHARE = 0.001  # share of the time for searching
 
 
 class Announcer:
-    """Tells listeners of the Problems of a watch: once the doctor has examined the first steps, then as they appear in the
-    numbers, and at the end.
+    """Announcer of the Problems of a watch: after the doctor has examined the first steps, then when they appear in the numbers,
+    and at the end.
 
     Parameters
     ----------
@@ -31,26 +31,26 @@ class Announcer:
     def __init__(self, watch: Any) -> None:
         self._watch = weakref.ref(watch)
         self.listeners: list[Callable[[Finding], None]] = []
-        self._told: set[tuple[str, int | None]] = set()
-        self._kept: Any = None  # the step that was not finite, when this last looked
+        self._announced: set[tuple[str, int | None]] = set()
+        self._bad_step: Any = None  # the bad step of the watch at the last search
         self._next = 0.0
 
-    def look(self, *, now: bool = False) -> None:
-        """Tell what is new, if it is time to look. `now`: in any case."""
+    def announce(self, *, now: bool = False) -> None:
+        """Announce new Problems, if a search is due or `now` is true."""
         watch = self._watch()
-        if watch is None or not self.listeners or (watch.measuring.is_full and not watch.ended):
+        if watch is None or not self.listeners or (watch.measuring.in_first_steps and not watch.ended):
             return
         began = clock.now()
-        if not now and began < self._next and watch.kept is self._kept:
+        if not now and began < self._next and watch.bad_step is self._bad_step:
             return
-        self._kept = watch.kept
+        self._bad_step = watch.bad_step
         for finding in watch.findings.findings:
             key = finding.kind, finding.line
-            if key not in self._told:
-                self._told.add(key)
+            if key not in self._announced:
+                self._announced.add(key)
                 for listener in self.listeners:
                     with watch.safely():
                         listener(finding)
         took = clock.now() - began
         self._next = began + max(APART, took / SHARE)
-        watch.spent(took)
+        watch.add_cost(took)

@@ -1,4 +1,4 @@
-"""A run in words: a sentence, what is found, a table of the layers; around its picture in a notebook, alone in a terminal."""
+"""A run in words: a sentence, the findings and a table of the layers, in a terminal, or with the picture in a notebook."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from gradlab.explore.markup import NO_MATH, Span, escape_html, number, say, to_h
 from gradlab.explore.report import findings_view as findings
 from gradlab.explore.report.parts import code_html
 from gradlab.explore.report.table import CARD, RULE, TABULAR, head_html
-from gradlab.explore.watch.picture import drawing, numbered
+from gradlab.explore.watch.picture import drawing, has_numbers
 from gradlab.explore.watch.snapshot import snapshot
 
-HEADS = ("layer", "‖gradient‖", "÷ ‖weights‖ a step", "‖weights‖")
-TABLED = 40  # layers in the table of a notebook
+HEADS = ("layer", "‖gradient‖", "‖update‖ ÷ ‖weights‖", "‖weights‖")
+TABLE_ROWS = 40  # maximum number of layers in the table of a notebook
 
 
 def last_of(series: dict[str, Any] | Sequence[float | None]) -> float | None:
-    """The last number that was measured."""
+    """Return the last number that was measured, or None."""
     values = series["mean"] if isinstance(series, dict) else series
     return next((x for x in reversed(values) if x is not None), None)
 
 
 def ends_badly(series: dict[str, Any]) -> bool:
-    """Whether what was measured last is not finite."""
+    """Return whether the last measurement was not finite."""
     bad, last = series.get("bad", ()), max((i for i, x in enumerate(series["mean"]) if x is not None), default=-1)
     return any(bad[last + 1 :])
 
 
 def table(data: dict[str, Any]) -> list[list[str]]:
-    """The rows of the table of layers: name, ‖gradient‖, ratio with an arrow where it lies outside of what is usual, weights."""
+    """Return the rows of the table: name, ‖gradient‖, ratio with an arrow if it is outside the usual range, ‖weights‖."""
     rows = []
     low, high = data["usual"]
     for k, (name, layer) in enumerate(zip(data["names"], data["layers"], strict=True)):
@@ -41,7 +41,7 @@ def table(data: dict[str, Any]) -> list[list[str]]:
         arrow = "" if ratio is None else " ↑" if ratio > high else " ↓" if ratio < low else ""
         rows.append(
             [
-                f"{k} {name}" if numbered(data["names"]) else name,
+                f"{k} {name}" if has_numbers(data["names"]) else name,
                 "not finite" if is_bad else "none" if gradient is None else number(gradient, 3),
                 "" if ratio is None else number(ratio, 2) + arrow,
                 "" if weight is None else number(weight, 3),
@@ -51,15 +51,15 @@ def table(data: dict[str, Any]) -> list[list[str]]:
 
 
 def card(data: dict[str, Any], picture: str) -> str:
-    """The words, the picture and the table as HTML."""
+    """Return the texts, the picture and the table as HTML."""
     sentence = say(*(Span(text, kind) for text, kind in data["head"]))
-    problems, notes = _found(data)
+    problems, notes = _split_findings(data)
     kinds = ("code", "gradient", "plain", "plain")
     cells = [
         "<tr>" + "".join(_cell("td", k, Span(text, kinds[k])) for k, text in enumerate(row)) + "</tr>"
-        for row in table(data)[:TABLED]
+        for row in table(data)[:TABLE_ROWS]
     ]
-    more = len(data["names"]) - TABLED
+    more = len(data["names"]) - TABLE_ROWS
     heads = "".join(_cell("th", k, Span(name, "dim")) for k, name in enumerate(HEADS))
     units = [
         f"{name} ({kind}): "
@@ -88,19 +88,19 @@ def _cell(tag: str, k: int, text: Span) -> str:
     return f'<{tag} style="padding:1px 14px 1px 0;font-weight:400;text-align:{where}">{to_html(say(text))}</{tag}>'
 
 
-def _found(data: dict[str, Any]) -> tuple[list[Finding], list[Finding]]:
-    """The Problems and the Notes."""
-    said = [
+def _split_findings(data: dict[str, Any]) -> tuple[list[Finding], list[Finding]]:
+    """Return the Problems and the Notes."""
+    all_findings = [
         Finding(one["kind"], one["message"], one["line"], fix=one["fix"], remark=one["severity"] == "note")
         for one in data["findings"]
     ]
-    return [one for one in said if not one.remark], [one for one in said if one.remark]
+    return [one for one in all_findings if not one.remark], [one for one in all_findings if one.remark]
 
 
 def words(data: dict[str, Any]) -> str:
-    """The same for a terminal."""
+    """Return the same for a terminal."""
     lines = ["".join(text for text, _ in data["head"])]
-    said = findings.text(*_found(data))
+    said = findings.text(*_split_findings(data))
     rows = [list(HEADS), *table(data)]
     wide = [max(len(row[k]) for row in rows) for k in range(len(HEADS))]
     body = ["  ".join(cell.ljust(wide[k]) if k == 0 else cell.rjust(wide[k]) for k, cell in enumerate(row)) for row in rows]
@@ -108,7 +108,7 @@ def words(data: dict[str, Any]) -> str:
 
 
 def bundle(watch: Any) -> dict[str, str]:
-    """What a notebook is given."""
+    """Return the representations of a run in a notebook, by MIME type."""
     data = snapshot(watch)
     picture = drawing(watch)
     mimes = {"text/html": card(data, picture.html()), "text/plain": words(data)}
@@ -119,5 +119,5 @@ def bundle(watch: Any) -> dict[str, str]:
 
 
 def text(watch: Any) -> str:
-    """For a terminal."""
+    """Return a run as text for a terminal."""
     return words(snapshot(watch))

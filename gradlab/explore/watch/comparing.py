@@ -1,4 +1,4 @@
-"""Two runs over each other: their losses on one pair of axes, and what their layers come to."""
+"""Comparison of two runs: their losses on one pair of axes, and the last numbers of their layers."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from gradlab.explore.drawing import DIM, INK, MAX_BYTES, VALUE, Drawing
 from gradlab.explore.markup import NO_MATH, Span, group_digits, number, say, to_html, to_text
 from gradlab.explore.report.table import CARD, RULE, TABULAR, head_html
 from gradlab.explore.watch.card import last_of
-from gradlab.explore.watch.picture import RIGHT, WIDE, line, step_ticks, value_range, written
+from gradlab.explore.watch.picture import RIGHT, WIDE, line, step_ticks, text_svg, value_range
 from gradlab.explore.watch.snapshot import snapshot
 
 TALL = 150.0
-HEADS = ("layer", "‖gradient‖", "of the other", "÷ ‖weights‖ a step", "of the other")
+HEADS = ("layer", "‖gradient‖", "other run", "‖update‖ ÷ ‖weights‖", "other run")
 
 
 class RunComparison:
-    """What `Watch.compare` returns.
+    """The comparison of two runs, as returned by `Watch.compare`.
 
     Attributes
     ----------
     drawing : Drawing
-        The losses over the steps, the other run dashed; the axis of steps is that of the longer run.
+        The losses over the steps, the other run dashed. The axis has the steps of the longer run.
     """
 
     def __init__(self, one: Any, other: Any) -> None:
@@ -33,7 +33,7 @@ class RunComparison:
         self.drawing = self._drawing((one, other))
 
     def text(self) -> str:
-        """The comparison for a terminal."""
+        """Return the comparison as text."""
         rows = [list(HEADS), *self._rows()]
         wide = [max(len(row[k]) for row in rows) for k in range(len(HEADS))]
         body = ["  ".join(cell.ljust(wide[k]) if k == 0 else cell.rjust(wide[k]) for k, cell in enumerate(row)) for row in rows]
@@ -54,7 +54,7 @@ class RunComparison:
         return say(*parts)
 
     def _rows(self) -> list[list[str]]:
-        """Of each layer that either run has its last numbers, side by side."""
+        """Return the last numbers of each layer of either run, side by side."""
         of = [dict(zip(data["names"], data["layers"], strict=True)) for data in (self._first, self._second)]
 
         def cell(layers: dict[str, Any], name: str, what: str, digits: int) -> str:
@@ -70,27 +70,27 @@ class RunComparison:
         series = []
         for run in runs:
             run.flush()
-            pooled = run.measuring.columns.pooled()
-            means = pooled.mean[:, run.measuring.layout.loss]
+            summary = run.measuring.columns.summary()
+            means = summary.mean[:, run.measuring.layout.loss]
             some = ~np.isnan(means)
-            series.append((pooled.middles(run.steps)[some], means[some]))
+            series.append((summary.middles(run.steps)[some], means[some]))
         values = np.concatenate([means for _, means in series])
         if not len(values):
             return Drawing(
-                written(0, 14, "No loss was logged.", fill=DIM, size=SIZE), WIDE, 24, self.text(), "No loss was logged."
+                text_svg(0, 14, "No loss was logged.", fill=DIM, size=SIZE), WIDE, 24, self.text(), "No loss was logged."
             )
         frame, steps = (60.0, 24.0, WIDE - 60 - RIGHT, TALL), max(run.steps for run in runs)
         axes = Axes(frame, (0.0, steps), *value_range(float(values.min()), float(values.max())))
         parts = [
-            written(1, 12, runs[0].called, fill=VALUE, weight=600),
+            text_svg(1, 12, runs[0].loss_name, fill=VALUE, weight=600),
             axes.grid_svg(step_ticks(axes), ticks(*axes.y, 5, axes.log), WIDE),
         ]
-        parts.append(written(1, 24 + TALL + 14, "step"))
+        parts.append(text_svg(1, 24 + TALL + 14, "step"))
         for k, (x, y) in enumerate(series):
             if len(x):
                 across, down = axes.across(x), axes.down(y)
                 parts.append(line(across, down, INK if k else VALUE, 1.6, ' stroke-dasharray="5 3"' * k))
-                parts.append(written(across[-1] + 6, down[-1] + (14 if k else -4), "the other" if k else "this run"))
+                parts.append(text_svg(across[-1] + 6, down[-1] + (14 if k else -4), "the other" if k else "this run"))
         body = f'<g font-size="{SIZE}" fill="{DIM}">{"".join(parts)}</g>'
         return Drawing(body, WIDE, TALL + 46, self.text(), to_text(self._sentence()))
 

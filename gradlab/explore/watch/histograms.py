@@ -1,4 +1,4 @@
-"""Histograms of gradients and weights at some steps: at most `KEPT` of them, spread evenly over the run however long it is."""
+"""Histograms of gradients and weights at up to `MAX_MOMENTS` steps, evenly spaced over a run of any length."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from gradlab.explore.trace.values import Value
 from gradlab.explore.watch.layers import WatchedModel
 
-KEPT = 48  # even
-LAYERS = 64  # that get one
+MAX_MOMENTS = 48  # an even number
+MAX_LAYERS = 64  # maximum number of layers with histograms
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How the elements of the largest parameter of a layer are distributed: `bins` equal parts of [low, high]."""
+    """Histogram of a layer's largest parameter, or of its gradient: counts in equal parts of [low, high]."""
 
     low: float
     high: float
@@ -23,7 +23,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Moment:
-    """Of one step, counted from 0: for each layer its gradient (None without one) and its weights."""
+    """Histograms of one step, counted from 0: the gradient (None without one) and the weights of each layer."""
 
     step: int
     gradients: tuple[Spread | None, ...]
@@ -31,37 +31,41 @@ class Moment:
 
 
 class Histograms:
-    """The moments of a run."""
+    """The histograms of a run."""
 
-    def __init__(self, watched: WatchedModel) -> None:
-        self.watched = watched
-        self.chosen = watched.largest()[:LAYERS]
+    def __init__(self, target: WatchedModel) -> None:
+        self.target = target
+        self.parameters = target.largest()[:MAX_LAYERS]
         self.moments: list[Moment] = []
-        self.stride = 1  # steps between two of them at least
-        self._noted: dict[int, Spread | None] = {}
+        self.stride = 1  # minimum number of steps between two moments
+        self._early_gradients: dict[int, Spread | None] = {}
 
     @property
     def next(self) -> int:
-        """The first step that would be kept."""
+        """The next step to take histograms of."""
         return self.moments[-1].step + self.stride if self.moments else 0
 
     def note(self, parameter: int, gradient: Any) -> None:
-        """A gradient that may be gone when the step is over."""
-        if parameter in self.chosen:
-            self._noted[parameter] = _spread(self.watched.library.values([gradient], histograms=True)[0])
+        """Take the histogram of a gradient that may no longer exist at the end of the step."""
+        if parameter in self.parameters:
+            self._early_gradients[parameter] = _spread(self.target.library.values([gradient], histograms=True)[0])
 
     def take(self, step: int) -> None:
-        """Look at the gradients and weights as they are."""
-        params = [self.watched.params[i] for i in self.chosen]
-        gradients = {i: p.grad for i, p in zip(self.chosen, params, strict=True) if p.grad is not None and i not in self._noted}
-        values = self.watched.library.values([*params, *gradients.values()], histograms=True)
+        """Take histograms of the current gradients and weights."""
+        params = [self.target.params[i] for i in self.parameters]
+        gradients = {
+            i: p.grad
+            for i, p in zip(self.parameters, params, strict=True)
+            if p.grad is not None and i not in self._early_gradients
+        }
+        values = self.target.library.values([*params, *gradients.values()], histograms=True)
         spread = [_spread(value) for value in values]
-        of = {**dict(zip(gradients, spread[len(params) :], strict=True)), **self._noted}
-        self._noted = {}
-        self.moments.append(Moment(step, tuple(of.get(i) for i in self.chosen), tuple(spread[: len(params)])))
-        if len(self.moments) >= KEPT:
+        of = {**dict(zip(gradients, spread[len(params) :], strict=True)), **self._early_gradients}
+        self._early_gradients = {}
+        self.moments.append(Moment(step, tuple(of.get(i) for i in self.parameters), tuple(spread[: len(params)])))
+        if len(self.moments) >= MAX_MOMENTS:
             self.moments = self.moments[::2]
-            self.stride = max(2 * self.stride, (self.moments[-1].step - self.moments[0].step) // (KEPT // 2))
+            self.stride = max(2 * self.stride, (self.moments[-1].step - self.moments[0].step) // (MAX_MOMENTS // 2))
 
 
 def _spread(value: Value | None) -> Spread | None:

@@ -1,4 +1,4 @@
-"""The numbers of runs as columns: a dict of NumPy arrays, or a DataFrame of a library that the user has installed."""
+"""The numbers of runs as columns: a dict of NumPy arrays, or a DataFrame of a library that is installed."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ def columns_of(watch: Any) -> dict[str, np.ndarray]:
     """Return the columns of a run; see `Watch.history`."""
     watch.flush()
     m, layout = watch.measuring, watch.measuring.layout
-    pooled = m.columns.pooled()
-    first = np.arange(m.columns.used) * pooled.width
-    series = {"step": first + 1, "last": np.minimum(first + pooled.width, m.steps)}
+    summary = m.columns.summary()
+    first = np.arange(m.columns.used) * summary.width
+    series = {"step": first + 1, "last": np.minimum(first + summary.width, m.steps)}
     names = {layout.loss: "loss", layout.rate: "lr", layout.unclipped: "unclipped"}
     for what, part in (("gradient", layout.gradient), ("ratio", layout.ratio), ("weight", layout.weight)):
         names.update({part.start + i: f"{what} {layer}" for i, layer in enumerate(watch.layers)})
     for what, part in (("dead", layout.dead), ("saturated", layout.saturated)):
-        names.update({part.start + i: f"{what} {one.name}" for i, one in enumerate(watch.of.activations)})
+        names.update({part.start + i: f"{what} {one.name}" for i, one in enumerate(watch.target.activations)})
     for at, name in names.items():
-        measured = pooled.count[:, at].any() or pooled.bad[:, at].any()
+        measured = summary.count[:, at].any() or summary.bad[:, at].any()
         if measured or at in (layout.loss, layout.rate) or not name.startswith(("unclipped", "dead ", "saturated ")):
-            series[name] = pooled.mean[:, at]
-            series[f"{name}.min"], series[f"{name}.max"] = pooled.low[:, at], pooled.high[:, at]
-    series["not finite"] = pooled.bad[:, layout.loss] + pooled.bad[:, layout.gradient].sum(1)
+            series[name] = summary.mean[:, at]
+            series[f"{name}.min"], series[f"{name}.max"] = summary.low[:, at], summary.high[:, at]
+    series["not finite"] = summary.bad[:, layout.loss] + summary.bad[:, layout.gradient].sum(1)
     return series
 
 
-def stacked(histories: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the rows of several runs below one another, with the label of each in the column "run"; NaN where a run lacks a
+def stack_runs(histories: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return the rows of several runs one after another, with the label of each in the column "run"; NaN if a run lacks a
     column."""
     lengths = {label: len(columns["step"]) for label, columns in histories.items()}
     names = dict.fromkeys(name for columns in histories.values() for name in columns)

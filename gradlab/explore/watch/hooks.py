@@ -13,18 +13,18 @@ def remove_all(handles: list[Any]) -> None:
         handles.pop()
 
 
-def weakly(method: Any, *more: Any) -> Callable[..., None]:
-    """A hook that does not keep the watch whose method it calls, with `more` before what it is given."""
+def weakly(method: Any, *first: Any) -> Callable[..., None]:
+    """Return a hook that calls a method, with `first` before its own arguments, and holds the object of the method weakly."""
     weak, function = weakref.ref(method.__self__), method.__func__
 
     def hook(*args: Any) -> None:
         owner = weak()
         if owner is not None:
-            function(owner, *more, *args)
+            function(owner, *first, *args)
 
     return hook
 
 
 def has_closure(optimizer: Any, args: Any, kwargs: Any) -> bool:
-    """Whether a step was given a closure. PyTorch's hooks get the optimizer among the arguments, gradlab's do not."""
+    """Return whether a step has a closure. PyTorch's hooks get the optimizer as an argument, gradlab's do not."""
     return callable(kwargs.get("closure")) or any(callable(one) for one in args if one is not optimizer)

@@ -1,8 +1,8 @@
-"""The doctor over time: what a run says of itself, from the numbers of its steps.
+"""Findings on a run from the numbers of its steps.
 
-Of each frame a few numbers are remembered. A claim is made only of what was measured: a layer has stopped where its gradient is
-exactly 0, at look after look, and never where it is small; a loss swings where it goes up and down by half of itself and comes no
-further, while each step moves weights by a tenth of themselves or more. What healthy runs do is in `tests/explore`.
+A few numbers of each frame are remembered. A finding only states measurements. A layer has stopped learning if its gradient is
+exactly 0 at many checks in a row, not if it is small. A loss swings if it varies by half of its mean and does not decrease, while
+steps change a layer by a tenth of its weights or more. `tests/explore` checks that healthy runs have no findings.
 """
 
 from __future__ import annotations
@@ -15,42 +15,43 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.doctor.findings import Diagnosis, Finding
-from gradlab.explore.watch.examination import Examined
+from gradlab.explore.watch.examination import ExaminationResult
 from gradlab.explore.watch.layers import WatchedModel
-from gradlab.explore.watch.replaying import BIRTHS, KeptStep
+from gradlab.explore.watch.replaying import ORIGIN_KINDS, BadStep
 
-LOOKS = 30  # at which a gradient is exactly 0 in a row before it is said
-ALIVE = 3  # looks at which it was not before
-STALE = 3  # looks at which `.grad` was not cleared
-RECENT = 200  # steps, and looks, that are judged together
-LEAST = 60  # steps before anything is said of where a loss goes
-FAR = 0.1  # ‖update‖ / ‖weights‖ of a layer, in the median; usual is 1e-4 to 1e-2
-SWING = 0.5  # of the mean of the loss
-SWEPT = "Look at what each operation made of it: `w.kept.sweep`."
-BLOWN, ROSE = 100.0, 10.0  # times the least loss, and times the first
+ZEROS = 30  # minimum number of checks in a row at which a gradient is exactly 0
+NONZEROS = 3  # minimum number of checks before at which it was not
+OLD_GRADIENTS = 3  # minimum number of checks at which `.grad` was not cleared
+RECENT = 200  # steps, and checks, that are judged together
+LEAST_STEPS = 60  # minimum number of steps for findings on the loss
+LARGE_RATIO = 0.1  # minimum median of ‖update‖ / ‖weights‖ of a layer; usual is 1e-4 to 1e-2
+SWING = 0.5  # minimum range of the loss, as a share of its mean
+SEE_SWEEP = "See the results of each operation: `w.bad_step.sweep`."
+TIMES_LEAST, TIMES_FIRST = 100.0, 10.0  # minimum growth of the loss from its minimum, and from the first steps
 
 
 class Judge:
-    """Sees the rows of each frame."""
+    """The search for findings in the rows of each frame."""
 
-    def __init__(self, measuring: Any, of: WatchedModel, loss: str, optimizer: str) -> None:
-        self.measuring, self.of, self.loss, self.optimizer = measuring, of, loss, optimizer
-        self.kept: KeptStep | None = None
-        self.examined = Examined()  # what the doctor found in the first steps, once these are over
-        self._last_end, self._window = 0, (0, 0)  # ticks at the end of the last step, and around the step that is kept
-        layers = len(of.layers)
-        self._alive = np.zeros(layers, np.int64)  # looks at which the gradient was not 0
-        self._zeros = np.zeros(layers, np.int64)  # looks in a row at which it was
-        self._since = np.zeros(layers, np.int64)  # the first of these
-        self._norm = np.full(layers, np.nan)  # the last that was not 0
-        self._stale, self._cleared, self._stale_at, self._stale_norm = 0, 0, 0, 0.0
+    def __init__(self, measuring: Any, target: WatchedModel, loss_name: str, optimizer: str) -> None:
+        self.measuring, self.target, self.loss_name, self.optimizer = measuring, target, loss_name, optimizer
+        self.bad_step: BadStep | None = None
+        self.examination = ExaminationResult()  # the doctor's findings on the first steps, once these have ended
+        self._last_end, self._window = 0, (0, 0)  # ticks at the end of the last step, and around the bad step
+        layers = len(target.layers)
+        self._nonzeros = np.zeros(layers, np.int64)  # checks at which the gradient was not 0
+        self._zeros = np.zeros(layers, np.int64)  # checks in a row at which it was 0
+        self._since = np.zeros(layers, np.int64)  # the first step of these
+        self._norm = np.full(layers, np.nan)  # the last norm that was not 0
+        self._old, self._cleared = 0, 0  # checks at which `.grad` still had old gradients, and at which it was cleared
+        self._old_since, self._old_norm = 0, 0.0
         self._losses: deque[float] = deque(maxlen=RECENT)
         self._first: list[float] = []
         self._ratios: deque[np.ndarray] = deque(maxlen=RECENT)
-        self._dead: dict[int, float] = {}  # the share, at the last look
+        self._dead: dict[int, float] = {}  # share of dead units by activation, at the last check
 
-    def see(self, steps: np.ndarray, rows: np.ndarray, stale: dict[int, float]) -> None:
-        """The steps of a frame, counted from 0, in order, with their rows, and the norms that were not cleared."""
+    def add_rows(self, steps: np.ndarray, rows: np.ndarray, old_gradients: dict[int, float]) -> None:
+        """Add the steps of a frame in order, counted from 0, with their rows, and the norms of gradients not cleared, by step."""
         layout = self.measuring.layout
         losses = rows[:, layout.loss]
         finite = losses[np.isfinite(losses)]
@@ -58,162 +59,162 @@ class Judge:
         if len(self._first) < 10:
             self._first += finite[: 10 - len(self._first)].tolist()
         gradients, ratios, dead = (rows[:, part] for part in (layout.gradient, layout.ratio, layout.dead))
-        for at in _with_numbers(gradients):
+        for at in _measured_rows(gradients):
             step, gradient = int(steps[at]), gradients[at]
-            seen = ~np.isnan(gradient)
-            zero = seen & (gradient == 0)
+            known = ~np.isnan(gradient)
+            zero = known & (gradient == 0)
             self._since[zero & (self._zeros == 0)] = step
             self._zeros[zero] += 1
-            alive = seen & ~zero
-            self._zeros[alive] = 0
-            self._alive[alive] += 1
-            self._norm[alive] = gradient[alive]
-            if self.kept is None and np.isinf(gradient).any():  # on a device it is read with the frame, after the step
-                spoilt = tuple(self.of.layers[i] for i in np.flatnonzero(np.isinf(gradient)))
-                self.kept = KeptStep(step + 1, "gradient", spoilt, False)
-        self._ratios.extend(ratios[_with_numbers(ratios)])
-        for at in _with_numbers(dead):
+            nonzero = known & ~zero
+            self._zeros[nonzero] = 0
+            self._nonzeros[nonzero] += 1
+            self._norm[nonzero] = gradient[nonzero]
+            if self.bad_step is None and np.isinf(gradient).any():  # gradients on a device are read after the step
+                bad = tuple(self.target.layers[i] for i in np.flatnonzero(np.isinf(gradient)))
+                self.bad_step = BadStep(step + 1, "gradient", bad, False)
+        self._ratios.extend(ratios[_measured_rows(ratios)])
+        for at in _measured_rows(dead):
             self._dead.update((int(i), float(dead[at, i])) for i in np.flatnonzero(~np.isnan(dead[at])))
-        for step, norm in stale.items():
+        for step, norm in old_gradients.items():
             if step == 0:
                 continue
             if norm > 0:
-                self._stale_at = self._stale_at or step + 1
-                self._stale, self._stale_norm = self._stale + 1, norm
+                self._old_since = self._old_since or step + 1
+                self._old, self._old_norm = self._old + 1, norm
             else:
                 self._cleared += 1
 
-    def ended_step(self, tick: int) -> None:
-        """A step is over, at a tick of the clock of notes."""
-        if self.kept is not None and not self._window[1]:
+    def end_step(self, tick: int) -> None:
+        """End a step at a tick of the clock of notes."""
+        if self.bad_step is not None and not self._window[1]:
             self._window = self._last_end, tick
         self._last_end = tick
 
-    # ------------------------------------------------------------------------------------------------------ what is said
+    # -------------------------------------------------------------------------------------------------------- findings
     def diagnosis(self, trouble: str) -> Diagnosis:
-        """What is found: by the doctor in the program, and in the numbers of the steps."""
-        own = [*self._stopped(), *self._accumulated(), *self._far(), *self._blown()]
-        examined = self.examined.diagnosis
-        births = self._birth()
-        own, births = ([one for one in several if one.kind not in self.examined.silenced] for several in (own, births))
-        theirs = [one for one in (*examined.findings, *examined.remarks) if not births or one.kind not in BIRTHS]
+        """Return the findings of the doctor on the program, and those on the numbers of the steps."""
+        own = [*self._find_stopped_layers(), *self._find_old_gradients(), *self._find_swings(), *self._find_divergence()]
+        examined = self.examination.diagnosis
+        origins = self._find_origin()
+        own, origins = ([one for one in several if one.kind not in self.examination.silenced] for several in (own, origins))
+        theirs = [one for one in (*examined.findings, *examined.remarks) if not origins or one.kind not in ORIGIN_KINDS]
         by_kind = {one.kind: one.evidence for one in own}
         theirs = [replace(one, evidence={**by_kind.get(one.kind, {}), **one.evidence}, model="") for one in theirs]
-        theirs = [one for one in theirs if not self._is_of_stopped(one, own)]
+        theirs = [one for one in theirs if not self._is_explained_by_stopped(one, own)]
         known = {one.kind for one in theirs}
         if any(one.kind == "update-ratio" and "cosine" in one.evidence for one in theirs):
-            known |= {"diverged", "loss-swings"}  # steps that overshoot make both
-        findings = [*births, *theirs, *(one for one in own if one.kind not in known)]
+            known |= {"diverged", "loss-swings"}  # steps that overshoot cause both
+        findings = [*origins, *theirs, *(one for one in own if one.kind not in known)]
         return examined.with_parts(findings, [*examined.unseen, *([trouble] if trouble else [])], ())
 
     @staticmethod
-    def _is_of_stopped(finding: Finding, own: Sequence[Finding]) -> bool:
-        """Whether a finding is about dead units that made layers stop learning, which says more."""
+    def _is_explained_by_stopped(finding: Finding, own: Sequence[Finding]) -> bool:
+        """Return whether a finding is about dead units that made layers stop learning, which is a finding of its own."""
         stopped = (units for one in own for units in one.evidence.get("dead", ()))
         return finding.kind == "dead" and any(f"`{name}`" in finding.message for name in stopped)
 
     @property
-    def _is_kept_examined(self) -> bool:
-        """Whether the step that is kept is the first bad one that the doctor has seen."""
+    def _is_bad_step_examined(self) -> bool:
+        """Return whether the first non-finite sweep that the doctor has examined is in the bad step."""
         since, until = self._window
-        spoilt = self.examined.spoilt
-        return spoilt is not None and since < spoilt and (spoilt < until or not until)
+        tick = self.examination.nonfinite_tick
+        return tick is not None and since < tick and (tick < until or not until)
 
-    def _birth(self) -> list[Finding]:
-        kept = self.kept
-        if kept is None:
+    def _find_origin(self) -> list[Finding]:
+        bad = self.bad_step
+        if bad is None:
             return []
-        what = f"`{self.loss}`" if kept.what == "loss" else f"the gradient of {_few(kept.spoilt)}"
+        what = f"`{self.loss_name}`" if bad.what == "loss" else f"the gradient of {_few(bad.parameters)}"
         when = (
-            "it was seen before the weights were moved by it"
-            if kept.intact
-            else "the weights are not finite any more, or were moved by it"
+            "The weights were still finite."
+            if bad.weights_finite
+            else "The weights are not finite any more, or were already updated."
         )
-        message = f"At step {kept.step} {what} was not finite for the first time; {when}."
-        finite = [name for name, value in kept.gradients.items() if not value.odd]
-        if kept.spoilt and finite:
+        message = f"At step {bad.step} {what} was not finite for the first time. {when}"
+        finite = [name for name, value in bad.gradients.items() if not value.odd]
+        if bad.parameters and finite:
             message += f" The gradient of {_few(finite)} was finite."
-        first, causes = Finding("nan-born", "", worth=12.0), kept.causes
-        if self._is_kept_examined:  # recorded, with its lines
-            diagnosis = self.examined.diagnosis
-            births = tuple(one for one in (*diagnosis.findings, *diagnosis.remarks) if one.kind in BIRTHS)
-            if diagnosis.findings and not births:
-                return []  # what is found there explains it
-            causes = births or causes
+        first, causes = Finding("nan-born", "", worth=12.0), bad.causes
+        if self._is_bad_step_examined:  # recorded, with its lines
+            diagnosis = self.examination.diagnosis
+            origins = tuple(one for one in (*diagnosis.findings, *diagnosis.remarks) if one.kind in ORIGIN_KINDS)
+            if diagnosis.findings and not origins:
+                return []  # those findings explain it
+            causes = origins or causes
         if causes:
             cause = causes[0]
             message = f"{message} {cause.message}"
             first = replace(cause, worth=12.0, model="", remark=False)
-            fix = cause.fix or ("Look at the step: `w.replay()`." if kept.batch is not None else SWEPT)
-        elif kept.batch is not None:
-            fix = "Look at the step: `w.replay()`."
-        elif kept.sweep is not None:
-            fix = SWEPT
+            fix = cause.fix or ("Recompute the step: `w.replay()`." if bad.batch is not None else SEE_SWEEP)
+        elif bad.batch is not None:
+            fix = "Recompute the step: `w.replay()`."
+        elif bad.sweep is not None:
+            fix = SEE_SWEEP
         else:
             fix = (
-                "To see which operation made it, give a callable that computes the loss of a batch, "
-                "`gl.watch(…, replay=loss_of)`, and compute the loss by `w.loss(*batch)`."
+                "To find the operation, pass a function that computes the loss of a batch, `gl.watch(…, replay=loss_of)`, "
+                "and compute the loss with `w.loss(*batch)`."
             )
-        evidence = {"step": kept.step, "what": kept.what, "spoilt": list(kept.spoilt), "intact": kept.intact}
+        evidence = {"step": bad.step, "what": bad.what, "parameters": list(bad.parameters), "weights_finite": bad.weights_finite}
         return [replace(first, message=message, fix=fix, evidence={**first.evidence, **evidence})]
 
-    def _stopped(self) -> list[Finding]:
-        learning = [any(p.requires_grad for p in self.of.of_layer(i)) for i in range(len(self.of.layers))]
-        still = [
+    def _find_stopped_layers(self) -> list[Finding]:
+        learning = [any(p.requires_grad for p in self.target.layer_params(i)) for i in range(len(self.target.layers))]
+        stopped = [
             i
-            for i in np.flatnonzero((self._zeros >= LOOKS) & (self._alive >= ALIVE) & (self._zeros * 50 >= self._alive))
+            for i in np.flatnonzero((self._zeros >= ZEROS) & (self._nonzeros >= NONZEROS) & (self._zeros * 50 >= self._nonzeros))
             if learning[i]
         ]
-        if not still:
+        if not stopped:
             return []
-        recent = list(self._losses)[-LOOKS:]
-        everything = len(still) == sum(learning)
+        recent = list(self._losses)[-ZEROS:]
+        everything = len(stopped) == sum(learning)
         if everything and recent and max(map(abs, recent)) < 1e-12:
-            return []  # there is nothing left to learn
-        first = int(min(still, key=lambda i: self._since[i]))
-        step, looks = int(self._since[first]) + 1, int(self._zeros[first])
-        names = _few([self.of.layers[i] for i in still])
-        are = "its gradient is" if len(still) == 1 else "their gradients are"
+            return []  # the loss is 0: training is complete
+        first = int(min(stopped, key=lambda i: self._since[i]))
+        step, checks = int(self._since[first]) + 1, int(self._zeros[first])
+        names = _few([self.target.layers[i] for i in stopped])
+        are = "its gradient is" if len(stopped) == 1 else "their gradients are"
         message = (
-            f"{names} stopped learning at step {step}: {are} exactly 0 at all {looks} checks since then. The last "
-            f"gradient of `{self.of.layers[first]}` that was not 0 had norm {self._norm[first]:.3g}."
+            f"{names} stopped learning at step {step}: {are} exactly 0 at all {checks} checks since then. The last "
+            f"gradient of `{self.target.layers[first]}` that was not 0 had norm {self._norm[first]:.3g}."
         )
-        shut = [self.of.activations[i] for i, share in self._dead.items() if share == 1.0]
+        dead = [self.target.activations[i] for i, share in self._dead.items() if share == 1.0]
         fix = "Check the operations after it: one of them passes no gradient back."
-        if shut:
+        if dead:
             message += (
-                f" Every unit of `{shut[0].name}` ({shut[0].kind}) gives 0 for the whole batch, and passes no gradient back."
+                f" Every unit of `{dead[0].name}` ({dead[0].kind}) returns 0 for the whole batch, so it passes no gradient back."
             )
-            fix = "Use a smaller learning rate, or an activation whose slope is nowhere 0, such as LeakyReLU."
+            fix = "Use a smaller learning rate, or an activation whose slope is never 0, such as LeakyReLU."
         evidence = {
-            "layers": [self.of.layers[i] for i in still],
+            "layers": [self.target.layers[i] for i in stopped],
             "step": step,
-            "looks": looks,
+            "checks": checks,
             "last norm": float(self._norm[first]),
-            "dead": [one.name for one in shut],
+            "dead": [one.name for one in dead],
         }
         return [Finding("stopped-learning", message, fix=fix, evidence=evidence, worth=9.0)]
 
-    def _accumulated(self) -> list[Finding]:
-        if self._stale < STALE or self._cleared * 10 > self._stale:
+    def _find_old_gradients(self) -> list[Finding]:
+        if self._old < OLD_GRADIENTS or self._cleared * 10 > self._old:
             return []
-        looks = self._stale + self._cleared
+        checks = self._old + self._cleared
         call = "`optimizer.zero_grad()`" if self.optimizer else "Set `.grad = None` for each parameter"
         return [
             Finding(
                 "accumulated",
-                f"The gradients were not cleared: at {self._stale} of {looks} checks, the first at step {self._stale_at}, "
+                f"The gradients were not cleared: at {self._old} of {checks} checks, the first at step {self._old_since}, "
                 "`.grad` still held gradients that an earlier step had used. Each step uses the sum of all gradients so far, of "
-                f"norm {self._stale_norm:.3g} at the last check, in one parameter.",
+                f"norm {self._old_norm:.3g} at the last check, in one parameter.",
                 fix=f"{'Call ' if self.optimizer else ''}{call} before each `backward()`.",
-                evidence={"step": self._stale_at, "looks": looks, "stale": self._stale, "norm": self._stale_norm},
+                evidence={"step": self._old_since, "checks": checks, "uncleared": self._old, "norm": self._old_norm},
                 worth=8.0,
             )
         ]
 
-    def _far(self) -> list[Finding]:
+    def _find_swings(self) -> list[Finding]:
         losses = np.array(self._losses)
-        if len(losses) < LEAST or len(self._ratios) < 10:
+        if len(losses) < LEAST_STEPS or len(self._ratios) < 10:
             return []
         half = len(losses) // 2
         mean = float(losses.mean())
@@ -221,57 +222,56 @@ class Judge:
         if mean <= 0 or swing < SWING * mean or losses[half:].mean() < 0.9 * losses[:half].mean():
             return []
         ratios = self._median_ratios()
-        far = int(np.argmax(ratios)) if len(ratios) else 0
-        if not len(ratios) or not ratios[far] >= FAR:
+        largest = int(np.argmax(ratios)) if len(ratios) else 0
+        if not len(ratios) or not ratios[largest] >= LARGE_RATIO:
             return []
         return [
             Finding(
                 "loss-swings",
-                f"`{self.loss}` goes up and down and does not decrease: in the last {len(losses)} steps it was between "
+                f"`{self.loss_name}` goes up and down and does not decrease: in the last {len(losses)} steps it was between "
                 f"{np.percentile(losses, 10):.3g} and {np.percentile(losses, 90):.3g}, with a mean of {losses[:half].mean():.3g} "
-                f"in the first half and {losses[half:].mean():.3g} in the second. A step changes `{self.of.layers[far]}` by "
-                f"{ratios[far]:.2g} of its weights (median).",
+                f"in the first half and {losses[half:].mean():.3g} in the second. The median update of "
+                f"`{self.target.layers[largest]}` is {ratios[largest]:.2g} of its weights.",
                 fix="Use a smaller learning rate: steps of about a thousandth of the weights are usual.",
                 evidence={
                     "swing": swing,
                     "mean": mean,
                     "steps": len(losses),
-                    "of": self.of.layers[far],
-                    "ratio": float(ratios[far]),
+                    "of": self.target.layers[largest],
+                    "ratio": float(ratios[largest]),
                 },
                 worth=7.0,
             )
         ]
 
     def _median_ratios(self) -> np.ndarray:
-        """The median of recent ratios of each layer; of those with a matrix alone, since a bias may begin at 0."""
+        """Return the median of recent ratios of each layer; −1 for layers without a matrix, since a bias may start at 0."""
         ratios = np.stack(list(self._ratios))
         some = ~np.isnan(ratios).all(0)
         medians = np.full(ratios.shape[1], -1.0)
         medians[some] = np.nanmedian(ratios[:, some], 0)
         for i in range(len(medians)):
-            if not any(len(p.shape) >= 2 for p in self.of.of_layer(i)):
+            if not any(len(p.shape) >= 2 for p in self.target.layer_params(i)):
                 medians[i] = -1.0
         return medians
 
-    def _blown(self) -> list[Finding]:
-        """The loss grew far beyond where it began."""
+    def _find_divergence(self) -> list[Finding]:
         layout, columns = self.measuring.layout, self.measuring.columns
-        pooled = columns.pooled()
-        means = pooled.mean[:, layout.loss]
+        summary = columns.summary()
+        means = summary.mean[:, layout.loss]
         known = np.flatnonzero(~np.isnan(means))
-        if len(self._first) < 10 or len(self._losses) < LEAST or not len(known):
+        if len(self._first) < 10 or len(self._losses) < LEAST_STEPS or not len(known):
             return []
         first, last = float(np.mean(self._first)), float(np.mean(list(self._losses)[-10:]))
         least = int(known[np.argmin(means[known])])
-        if min(first, float(means[least])) <= 0 or last < ROSE * first or last < BLOWN * means[least]:
+        if min(first, float(means[least])) <= 0 or last < TIMES_FIRST * first or last < TIMES_LEAST * means[least]:
             return []
         return [
             Finding(
                 "diverged",
-                f"`{self.loss}` grew from {first:.3g} to {last:.3g} (means of the first and the last ten steps). Its smallest "
-                f"{'mean of ' + str(pooled.width) + ' steps' if pooled.width > 1 else 'value'} was {means[least]:.3g}, at step "
-                f"{least * pooled.width + 1}.",
+                f"`{self.loss_name}` grew from {first:.3g} to {last:.3g} (means of the first and last ten steps). Its smallest "
+                f"{'mean of ' + str(summary.width) + ' steps' if summary.width > 1 else 'value'} was {means[least]:.3g}, at step "
+                f"{least * summary.width + 1}.",
                 fix="Use a smaller learning rate, or clip the gradients before each step: "
                 "`clip_grad_norm_(model.parameters(), 1.0)`.",
                 evidence={"first": first, "least": float(means[least]), "last": last},
@@ -280,8 +280,8 @@ class Judge:
         ]
 
 
-def _with_numbers(rows: np.ndarray) -> np.ndarray:
-    """Which rows are not all NaN, in order: most steps were not looked at."""
+def _measured_rows(rows: np.ndarray) -> np.ndarray:
+    """Return the indices of rows with measurements, which most steps do not have."""
     return np.flatnonzero(~np.isnan(rows).all(axis=1))
 
 

@@ -7,12 +7,12 @@ from types import FrameType
 
 from gradlab.diagnose.source_locations import location_of
 
-READS = ("item", "detach", "cpu", "mean")  # methods between a loss and what is logged
+READS = ("item", "detach", "cpu", "mean")  # methods that may be called on a loss to log it
 CONVERTS = ("float",)
 
 
 def logged_name(frame: FrameType, method: str) -> str:
-    """Return the name of what a running call `w.log(NAME)` is given, "rmse" also of `w.log(rmse.item())`; "" if it has none."""
+    """Return the name of the argument in a running call `w.log(NAME)`, "rmse" also for `w.log(rmse.item())`; "" without one."""
     location = location_of((frame.f_code, frame.f_lasti))
     node = None if location is None else location.node
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:

@@ -1,4 +1,4 @@
-"""How fast a training goes, and how long it still takes."""
+"""The speed of a training, and the time left."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from typing import Any
 
 from gradlab.explore.markup import count, group_digits, number
 
-RECENT = 100  # frames by which the speed is measured
-LEAST = 1.0  # seconds that they span at least
+RECENT = 100  # number of frames over which the speed is measured
+LEAST = 1.0  # minimum seconds that they span
 
 
 class Speed:
-    """Steps a second, over the last frames."""
+    """The steps per second over the last frames."""
 
     def __init__(self, now: float) -> None:
-        self._seen = deque([(now, 0)], maxlen=RECENT)
+        self._frames = deque([(now, 0)], maxlen=RECENT)
 
     def note(self, now: float, steps: int) -> None:
-        """So many steps were over at this time."""
-        self._seen.append((now, steps))
+        """Record how many steps had ended at this time."""
+        self._frames.append((now, steps))
 
-    def paused(self, seconds: float) -> None:
-        """The training was held for so long."""
-        self._seen = deque(((time + seconds, steps) for time, steps in self._seen), maxlen=RECENT)
+    def add_pause(self, seconds: float) -> None:
+        """Exclude a pause of the training."""
+        self._frames = deque(((time + seconds, steps) for time, steps in self._frames), maxlen=RECENT)
 
     @property
     def per_second(self) -> float | None:
-        """Steps a second; None if the training has not run long enough."""
-        (began, first), (now, last) = self._seen[0], self._seen[-1]
+        """The steps per second; None if the training has not run long enough."""
+        (began, first), (now, last) = self._frames[0], self._frames[-1]
         return (last - first) / (now - began) if now - began >= LEAST and last > first else None
 
 
 def progress_text(watch: Any) -> str:
-    """Return the speed of a run, and the time that is left if its number of steps is known; "" as long as neither is."""
+    """Return the speed of a run, and the time left if its number of steps is known; "" before there is a speed."""
     speed = watch.measuring.speed.per_second
     if speed is None:
         return ""
     if speed < 1:
-        rate = f"{number(1 / speed, 2)} s a step"
+        rate = f"{number(1 / speed, 2)} s per step"
     else:
-        rate = f"{group_digits(round(speed)) if speed >= 10 else number(speed, 2)} steps a second"
+        rate = f"{group_digits(round(speed)) if speed >= 10 else number(speed, 2)} steps per second"
     left = None if watch.ended or watch.total is None else (watch.total - watch.steps) / speed
     return rate if left is None or left < 1 else f"{rate}, {duration(left)} left"
 

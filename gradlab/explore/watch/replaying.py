@@ -1,5 +1,5 @@
-"""The step at which a number was not finite for the first time: its batch, random state and weights, and the way back to it; or,
-where nobody said how a loss is computed, what its own graph tells."""
+"""The first step with a non-finite gradient or loss: its batch, random state and weights, and how to recompute it. If it is not
+known how the loss is computed, the step is examined by its own graph."""
 
 from __future__ import annotations
 
@@ -26,49 +26,48 @@ from gradlab.explore.trace.saved_values import SavedReader
 from gradlab.explore.trace.values import Value
 from gradlab.explore.watch.layers import WatchedModel
 
-BIRTHS = ("nan-born", "inf-born", "nan-input")  # the doctor's kinds
+ORIGIN_KINDS = ("nan-born", "inf-born", "nan-input")  # findings about the origin of a NaN or an infinity
 
 
 @dataclass
-class KeptStep:
-    """What is kept of that step.
+class BadStep:
+    """The first step with a non-finite gradient or loss.
 
     Attributes
     ----------
     step : int
         Counted from 1.
     what : str
-        "gradient" or "loss": what was not finite.
-    spoilt : tuple of str
+        "gradient" or "loss", whichever was not finite.
+    parameters : tuple of str
         The parameters whose gradients had NaN or infinities.
-    intact : bool
+    weights_finite : bool
         Whether the weights were still finite.
     batch : tuple or None
-        What `replay` was given.
+        The arguments of `replay`.
     gradients : mapping of str to Value
-        What is remembered of each parameter's gradient in that step: its norm, how many elements are NaN or infinite. It has the
-        step's gradients where they were seen before the next sweep.
+        A summary of each parameter's gradient in that step: its norm, and how many elements are NaN or infinite.
     sweep : Report or None
-        What each operation computed and handed on, in numbers: where the loss was not finite before its `backward`, and where
-        a gradient was not (of PyTorch's sweeps, if an operation with a pole made it, and from that one on).
+        The results and gradients of each operation, if the loss was not finite before its `backward`, or a gradient was not. In
+        a PyTorch sweep, only if an operation with a pole made it, and from that operation on.
     """
 
     step: int
     what: str
-    spoilt: tuple[str, ...]
-    intact: bool
+    parameters: tuple[str, ...]
+    weights_finite: bool
     batch: tuple[Any, ...] | None = None
     state: Any = None
     weights: tuple[Any, ...] = ()
     gradients: Mapping[str, Value] = field(default_factory=dict)
     sweep: Any = None
-    causes: tuple[Finding, ...] = ()  # what the doctor finds in that step, run again
-    unseen: str = ""  # why it could not be looked at
+    causes: tuple[Finding, ...] = ()  # the doctor's findings on that step, recomputed
+    unseen: str = ""  # why it could not be recomputed
 
 
 @dataclass
-class Look:
-    """What was seen of a sweep, in numbers: the step, counted from 1, and what arrived at each leaf."""
+class SweepResult:
+    """A summary of a sweep: the step, counted from 1, a report, the causes, and the gradient of each leaf."""
 
     step: int
     report: Any
@@ -76,87 +75,91 @@ class Look:
     gradients: Mapping[str, Value]
 
     @property
-    def spoilt(self) -> tuple[str, ...]:
-        """The leaves at which something arrived that is not finite."""
+    def bad_parameters(self) -> tuple[str, ...]:
+        """The leaves whose gradient is not finite."""
         return tuple(name for name, value in self.gradients.items() if value.odd)
 
 
 class Replay:
-    """Keeps the batch of the step that runs, and of the first bad one all that it takes to run it again."""
+    """Storage of the current batch, and of everything needed to recompute the first bad step."""
 
-    def __init__(self, of: WatchedModel, compute: Callable[..., Any] | None) -> None:
-        self.of, self._compute = of, compute
-        self.kept: KeptStep | None = None
+    def __init__(self, target: WatchedModel, compute: Callable[..., Any] | None) -> None:
+        self.target, self._compute = target, compute
+        self.bad_step: BadStep | None = None
         self._batch: tuple[Any, ...] | None = None
         self._state: Any = None
 
     @property
-    def computes(self) -> bool:
-        """Whether it was said how a loss is computed."""
+    def can_compute(self) -> bool:
+        """Return whether a function that computes the loss was given."""
         return self._compute is not None
 
     def compute(self, batch: tuple[Any, ...]) -> Any:
-        """The loss of a batch, which is remembered until the next."""
+        """Compute the loss of a batch, and remember the batch until the next call."""
         if self._compute is None:
-            raise RuntimeError("w.loss(…) computes what `replay` says: give it, gl.watch(…, replay=loss_of), or use w.log(loss).")
+            raise RuntimeError(
+                "w.loss(…) needs a function that computes the loss: gl.watch(…, replay=loss_of). Or use w.log(loss)."
+            )
         self._batch, self._state = batch, random_state()
         loss = self._compute(*batch)
         if library_of(loss) is None or int(np.prod(tuple(loss.shape))) != 1:
             raise TypeError(
-                f"replay(*batch) returns the loss, a tensor of one element, and returned {type(loss).__name__}: {loss!r:.80}."
+                f"replay(*batch) must return the loss, a tensor of one element, but returned {type(loss).__name__}: {loss!r:.80}."
             )
         return loss
 
     def keep(self, step: int, what: str) -> None:
-        """A number is not finite: keep this step if it is so when looked at closely: the square of a large norm overflows."""
-        library, params = self.of.library, self.of.params
-        of = [(name, p.grad) for name, p in zip(self.of.names, params, strict=True) if p.grad is not None]
-        values = library.values([g for _, g in of])
-        spoilt = tuple(name for (name, _), value in zip(of, values, strict=True) if value.odd)
-        if what == "gradient" and not spoilt:
+        """Keep this step if an element is not finite. A norm alone may be infinite because the squares overflow."""
+        library, params = self.target.library, self.target.params
+        gradients = [(name, p.grad) for name, p in zip(self.target.names, params, strict=True) if p.grad is not None]
+        values = library.values([g for _, g in gradients])
+        bad = tuple(name for (name, _), value in zip(gradients, values, strict=True) if value.odd)
+        if what == "gradient" and not bad:
             return
-        intact = not any(value.odd for value in library.values(list(params)))
-        by_name = {name: value for (name, _), value in zip(of, values, strict=True)}
-        self.kept = KeptStep(step + 1, what, spoilt, intact, gradients=by_name)
-        if self._batch is not None and intact:
-            self.kept.batch, self.kept.state = self._batch, self._state
-            self.kept.weights = tuple(np.array(library.array(p)) for p in params)
+        finite = not any(value.odd for value in library.values(list(params)))
+        by_name = {name: value for (name, _), value in zip(gradients, values, strict=True)}
+        self.bad_step = BadStep(step + 1, what, bad, finite, gradients=by_name)
+        if self._batch is not None and finite:
+            self.bad_step.batch, self.bad_step.state = self._batch, self._state
+            self.bad_step.weights = tuple(np.array(library.array(p)) for p in params)
             try:
-                self.kept.causes = tuple(one for one in self.report().findings if one.kind in BIRTHS)
+                self.bad_step.causes = tuple(one for one in self.report().findings if one.kind in ORIGIN_KINDS)
             except Exception as error:  # noqa: BLE001  (the user's own function, a second time: the training must go on)
-                self.kept.unseen = f"{type(error).__name__}: {error}"
+                self.bad_step.unseen = f"{type(error).__name__}: {error}"
 
-    def complete(self, odd: Sequence[int]) -> None:
-        """All the parameters with gradients that are not finite, once they have arrived."""
-        assert self.kept is not None
-        spoilt = [name for i, name in enumerate(self.of.names) if i in odd or name in self.kept.spoilt]
-        self.kept.spoilt = tuple(spoilt)
-        self.kept.gradients = {name: value for name, value in self.kept.gradients.items() if value.odd or name not in spoilt}
+    def complete(self, bad: Sequence[int]) -> None:
+        """Set all parameters with non-finite gradients, once the gradients are complete."""
+        assert self.bad_step is not None
+        names = [name for i, name in enumerate(self.target.names) if i in bad or name in self.bad_step.parameters]
+        self.bad_step.parameters = tuple(names)
+        self.bad_step.gradients = {
+            name: value for name, value in self.bad_step.gradients.items() if value.odd or name not in names
+        }
 
     def keep_loss(self, step: int, loss: Any) -> None:
-        """A loss is not finite, and its `backward` is yet to come: keep what a sweep through its graph finds."""
-        intact = not any(value.odd for value in self.of.library.values(list(self.of.params)))
-        self.kept = KeptStep(step + 1, "loss", (), intact)
-        look = self.look(step, loss)
-        if look is not None:
-            self.kept.gradients, self.kept.causes, self.kept.sweep = look.gradients, look.causes, look.report
-            self.kept.spoilt = look.spoilt
+        """Keep a step whose loss is not finite, with the result of a sweep through its graph, before its `backward`."""
+        finite = not any(value.odd for value in self.target.library.values(list(self.target.params)))
+        self.bad_step = BadStep(step + 1, "loss", (), finite)
+        result = self.sweep(step, loss)
+        if result is not None:
+            self.bad_step.gradients, self.bad_step.causes, self.bad_step.sweep = result.gradients, result.causes, result.report
+            self.bad_step.parameters = result.bad_parameters
 
-    def look(self, step: int, loss: Any, seed: Any = None) -> Look | None:
-        """What a sweep through the graph of a loss finds; none is written to `.grad`. None if the graph has no leaf.
+    def sweep(self, step: int, loss: Any, seed: Any = None) -> SweepResult | None:
+        """Sweep through the graph of a loss, without writing `.grad`. Return None if the graph has no leaf.
 
-        `seed`: the tensor that it begins with, if that is not 1."""
-        subject = Subject(self.of.library, self.of.library.node(loss), tuple(loss.shape), "", loss)
-        return self._look(step, subject, "before it moved the weights", seed, None)
+        `seed` is the tensor that the sweep starts with. Default: 1."""
+        subject = Subject(self.target.library, self.target.library.node(loss), tuple(loss.shape), "", loss)
+        return self._sweep(step, subject, "before it updated the weights", seed, None)
 
-    def look_from(self, step: int, node: Any, cotangents: Sequence[Any]) -> Look | None:
-        """What a sweep from a node on finds, which has got these cotangents of its outputs."""
-        subject = Subject(self.of.library, node, tuple(next(g for g in cotangents if g is not None).shape), "")
-        deed = "from where the first number was not finite; the operations between there and the loss were freed by then"
-        return self._look(step, subject, deed, None, cotangents)
+    def sweep_from(self, step: int, node: Any, cotangents: Sequence[Any]) -> SweepResult | None:
+        """Sweep from a node on, with these cotangents of its outputs."""
+        subject = Subject(self.target.library, node, tuple(next(g for g in cotangents if g is not None).shape), "")
+        when = "from the first operation with a non-finite result; the operations between it and the loss had been freed"
+        return self._sweep(step, subject, when, None, cotangents)
 
-    def _look(self, step: int, subject: Subject, when: str, seed: Any, cotangents: Sequence[Any] | None) -> Look | None:
-        names = dict(zip(self.of.names, self.of.params, strict=True))
+    def _sweep(self, step: int, subject: Subject, when: str, seed: Any, cotangents: Sequence[Any] | None) -> SweepResult | None:
+        names = dict(zip(self.target.names, self.target.params, strict=True))
         sources, reader = sources_of(subject.library, [subject.root], names), SavedReader(dict, called=names)
         if cotangents is None:
             trace = differentiate(subject, sources, seed, names, reader)
@@ -177,46 +180,46 @@ class Replay:
             remarks=diagnosis.remarks,
         )
         gradients = {leaf.name: leaf.arrived for leaf in trace.leaves if leaf.arrived is not None}
-        return Look(step + 1, report, tuple(one for one in diagnosis.findings if one.kind in BIRTHS), gradients)
+        return SweepResult(step + 1, report, tuple(one for one in diagnosis.findings if one.kind in ORIGIN_KINDS), gradients)
 
-    def let_go(self) -> None:
-        """Of the batch of the step that runs."""
+    def release_batch(self) -> None:
+        """Release the current batch."""
         self._batch = self._state = None
 
     def report(self) -> Any:
-        """The step again, as a report."""
-        if self.kept is None:
-            raise RuntimeError("there is nothing to replay: every gradient and every loss that was looked at is finite.")
-        if self.kept.batch is None or self._compute is None:
-            why = "its weights were not finite any more" if not self.kept.intact else "its batch was not kept"
+        """Recompute the step, and return a report."""
+        if self.bad_step is None:
+            raise RuntimeError("there is nothing to replay: all measured gradients and losses are finite.")
+        if self.bad_step.batch is None or self._compute is None:
+            why = "its weights were already not finite" if not self.bad_step.weights_finite else "its batch was not kept"
             raise RuntimeError(
-                f"step {self.kept.step} cannot be replayed: {why}. Give a callable that computes the loss of a batch, "
-                "gl.watch(…, replay=loss_of), and compute the loss by w.loss(*batch)."
+                f"step {self.bad_step.step} cannot be replayed: {why}. Pass a function that computes the loss of a batch, "
+                "gl.watch(…, replay=loss_of), and compute the loss with w.loss(*batch)."
             )
-        with self.then():
-            return recorded(self._compute, self.kept.batch)
+        with self.restored_state():
+            return report_on(self._compute, self.bad_step.batch)
 
     @contextmanager
-    def then(self) -> Iterator[None]:
-        """The weights and the random state of that step, while the block runs."""
-        assert self.kept is not None
-        library, params = self.of.library, self.of.params
+    def restored_state(self) -> Iterator[None]:
+        """Restore the weights and the random state of that step inside a `with` block."""
+        assert self.bad_step is not None
+        library, params = self.target.library, self.target.params
         now, state = [np.array(library.array(p)) for p in params], random_state()
         try:
-            for p, old in zip(params, self.kept.weights, strict=True):
+            for p, old in zip(params, self.bad_step.weights, strict=True):
                 p.data = library.tensor(old, p)
-            restore(self.kept.state)
+            set_random_state(self.bad_step.state)
             yield
         finally:
             for p, old in zip(params, now, strict=True):
                 p.data = library.tensor(old, p)
-            restore(state)
+            set_random_state(state)
 
 
-def recorded(compute: Callable[..., Any], batch: tuple[Any, ...]) -> Any:
-    """The report of a loss that is computed under a recorder, with its lines. No `.grad` is written."""
+def report_on(compute: Callable[..., Any], batch: tuple[Any, ...]) -> Any:
+    """Compute a loss under a recorder, and return a report with its lines. No `.grad` is written."""
     inner = inspect.unwrap(compute)
-    space = {**getattr(inner, "__globals__", {}), **_closed_over(inner)}
+    space = {**getattr(inner, "__globals__", {}), **_closure_names(inner)}
     recorder = Recorder(lambda: space)
     recorder.examines_every_sweep = True
     try:
@@ -231,16 +234,16 @@ def recorded(compute: Callable[..., Any], batch: tuple[Any, ...]) -> Any:
         recorder.forget()
 
 
-def _closed_over(function: Any) -> dict[str, Any]:
-    """The names that a function takes from the functions around it."""
+def _closure_names(function: Any) -> dict[str, Any]:
+    """Return the names that a function takes from the functions around it."""
     try:
         return dict(inspect.getclosurevars(function).nonlocals)
-    except (TypeError, ValueError):  # no function of Python's
+    except (TypeError, ValueError):  # not a Python function
         return {}
 
 
 def random_state() -> dict[str, Any]:
-    """The states of the generators that a step may draw from."""
+    """Return the states of the random number generators that a step may use."""
     states: dict[str, Any] = {"random": random.getstate(), "numpy": np.random.get_state()}  # noqa: NPY002  (the user's own)
     if (gradlab := sys.modules.get("gradlab.random")) is not None:
         states["gradlab"] = gradlab.get_rng_state()
@@ -251,8 +254,8 @@ def random_state() -> dict[str, Any]:
     return states
 
 
-def restore(state: dict[str, Any]) -> None:
-    """Put them back."""
+def set_random_state(state: dict[str, Any]) -> None:
+    """Set the states of the random number generators."""
     random.setstate(state["random"])
     np.random.set_state(state["numpy"])  # noqa: NPY002
     if "gradlab" in state:

@@ -1,4 +1,4 @@
-"""How a run is shown: its picture, a file, and a plot of matplotlib's."""
+"""Display of a run: its picture, files, and a matplotlib plot."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from gradlab.explore.watch.snapshot import USUAL, snapshot
 KINDS = (".html", ".svg", ".png", ".pdf", ".json")
 
 
-class Shown(Pictured):
-    """How a run is shown and saved."""
+class RunDisplay(Pictured):
+    """Base class of runs that can be displayed and saved."""
 
     def drawing(self) -> Drawing:
         """Return the picture of the run."""
         return drawing(self)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the run to a file that needs nothing else: `.html` a page to hover and slide through, which says what it contains
-        and asks no host for anything; `.svg`, `.png` and `.pdf` its picture; `.json` its numbers. An existing file is replaced.
+        """Save the run: `.html` an interactive page, which states what it contains and makes no network requests; `.svg`, `.png`
+        and `.pdf` the picture; `.json` the numbers. An existing file is replaced.
 
         Parameters
         ----------
@@ -43,7 +43,7 @@ class Shown(Pictured):
         Raises
         ------
         ValueError
-            If the path ends in none of these.
+            If the path has another suffix.
         RuntimeError
             If the package that makes a .png (resvg_py) or a .pdf (typst) is not installed.
         """
@@ -55,7 +55,7 @@ class Shown(Pictured):
         Parameters
         ----------
         axes : sequence of three matplotlib axes, optional
-            Default: new ones, above one another.
+            Default: new ones, one below another.
 
         Returns
         -------
@@ -74,10 +74,10 @@ def save(watch: Any, path: Path) -> Path:
     """Write a run to a file; see `Watch.save`."""
     kind = path.suffix.lower()
     if kind not in KINDS:
-        raise ValueError(f"a run is saved as {', '.join(KINDS)}, and {path.name!r} ends in none of them.")
+        raise ValueError(f"save(path) takes a path that ends in one of {', '.join(KINDS)}, and got {path.name!r}.")
     if kind == ".html":
         script, styles = open_view("the view of a run", None)
-        title = f"{watch.of.called or 'A training'}: {watch.steps} steps"
+        title = f"{watch.target.model_name or 'A training'}: {watch.steps} steps"
         fallback = f"<pre>{escape_html(text(watch))}</pre>"
         path.write_text(page(title, view_data(watch), script, styles, fallback), encoding="utf-8")
     elif kind == ".json":
@@ -96,12 +96,12 @@ def plot(watch: Any, axes: Any = None) -> Any:
         axes = plt.subplots(3, 1, sharex=True, layout="constrained", figsize=(7, 7))[1]
     axes = np.asarray(axes)
     if axes.shape != (3,):
-        raise ValueError(f"plot(axes) takes three axes, and got {axes.size}: for the loss, the gradients and the ratio.")
+        raise ValueError(f"plot(axes) takes three axes, for the loss, the gradients and the ratio, and got {axes.size}.")
     loss, gradient, ratio = axes
     middle = (data["step"] + data["last"]) / 2
     loss.fill_between(middle, data["loss.min"], data["loss.max"], color=hex_of(VALUE), alpha=0.2, linewidth=0)
     loss.plot(middle, data["loss"], color=hex_of(VALUE))
-    loss.set_ylabel(clean(watch.called).replace("$", r"\$"))
+    loss.set_ylabel(clean(watch.loss_name).replace("$", r"\$"))
     for k, layer in enumerate(watch.layers):
         shade = 1 - 0.7 * k / max(len(watch.layers) - 1, 1)
         label = clean(layer).replace("$", r"\$")

@@ -1,8 +1,7 @@
-"""A run as plain data, which a file has, and a live view and a saved page show beside the picture: numbers, names and sentences,
-no tensor.
+"""A run as plain data for files, live views and saved pages: numbers, names and sentences, but no tensors.
 
-It is what goes to a browser: lists of floats with five digits, None where nothing was measured. A live view gets the columns that
-changed since it was last told, and everything when columns were pooled.
+Numbers are lists of floats with five digits, None if nothing was measured. A live view receives the columns that changed since
+its last update, and all of them after columns were merged.
 """
 
 from __future__ import annotations
@@ -19,61 +18,63 @@ from gradlab.explore.markup import count, group_digits, number
 from gradlab.explore.report.plain_data import finding_data
 from gradlab.explore.watch.progress import progress_text
 
-USUAL = (1e-4, 1e-2)  # ‖update‖ / ‖weights‖ of a step: a rule of thumb
+USUAL = (1e-4, 1e-2)  # usual range of ‖update‖ / ‖weights‖ in a step, a rule of thumb
 
 
 def snapshot(watch: Any) -> dict[str, Any]:
-    """All that is known of a run now.
+    """Return all data of a run.
 
     Returns
     -------
     dict
-        "steps", "width" (steps a column), "loss", "rate", for each of "layers" "gradient", "ratio", "weight", for each of
-        "activations" "dead", "saturated": each with the columns' "mean", "low", "high" and "bad" (how many were not finite).
-        "moments": histograms. "findings", "head", "code", "cost": what is said.
+        "steps"; "width", the number of steps per column; "loss", "rate"; for each of "layers" "gradient", "ratio" and "weight";
+        for each of "activations" "dead" and "saturated". Each of these has the columns' "mean", "low", "high" and "bad", the
+        number of non-finite values. "moments" are histograms. "findings", "head", "code" and "cost" are texts.
     """
-    sizes = [int(sum(np.prod(tuple(p.shape), dtype=np.int64) for p in watch.of.of_layer(i))) for i in range(len(watch.layers))]
-    return {**described(watch), "sizes": sizes, **columns(watch, 0), "moments": moments(watch)}
+    sizes = [
+        int(sum(np.prod(tuple(p.shape), dtype=np.int64) for p in watch.target.layer_params(i))) for i in range(len(watch.layers))
+    ]
+    return {**describe(watch), "sizes": sizes, **columns(watch, 0), "moments": moments(watch)}
 
 
-def described(watch: Any) -> dict[str, Any]:
-    """What is said of a run, and its names."""
+def describe(watch: Any) -> dict[str, Any]:
+    """Return the texts about a run, and its names."""
     diagnosis = watch.findings
     cost = watch.cost
     return {
         "head": head(watch),
-        "called": watch.called,
+        "called": watch.loss_name,
         "library": watch.library,
         "optimizer": watch.optimizer_name,
         "usual": list(USUAL),
         "names": list(watch.layers),
-        "units": [[one.name, one.kind] for one in watch.of.activations],
+        "units": [[one.name, one.kind] for one in watch.target.activations],
         "findings": [
-            *map(found, (*diagnosis.findings, *diagnosis.remarks)),
-            *(found(Finding("", text, remark=True)) for text in diagnosis.unseen),
+            *map(finding_entry, (*diagnosis.findings, *diagnosis.remarks)),
+            *(finding_entry(Finding("", text, remark=True)) for text in diagnosis.unseen),
         ],
         "code": code(watch),
         "cost": cost_text(cost, watch.steps),
-        "replay": watch.kept is not None and watch.kept.batch is not None,
+        "replay": watch.bad_step is not None and watch.bad_step.batch is not None,
         "ended": watch.ended,
         "interrupted": watch.interrupted,
         "paused": watch.is_paused,
     }
 
 
-def found(finding: Finding) -> dict[str, Any]:
-    """A finding, and what its kind means."""
+def finding_entry(finding: Finding) -> dict[str, Any]:
+    """Return a finding with the meaning of its kind."""
     kind = finding.kind
     meaning = KINDS[kind].meaning if kind in KINDS else ""
     return {**finding_data(finding), "meaning": meaning, "url": page_url(kind) if kind else ""}
 
 
 def columns(watch: Any, first: int, *, shown: bool = False) -> dict[str, Any]:
-    """The columns from `first` on; `shown`: only what a view shows of them in words."""
+    """Return the columns from `first` on. `shown` limits them to what a view shows in words."""
     m = watch.measuring
-    layout, pooled = m.layout, m.columns.pooled(first)
-    lists = {what: _lists(getattr(pooled, what)) for what in (("mean",) if shown else ("mean", "low", "high"))}
-    bad = pooled.bad.T.tolist()
+    layout, summary = m.layout, m.columns.summary(first)
+    lists = {what: _lists(getattr(summary, what)) for what in (("mean",) if shown else ("mean", "low", "high"))}
+    bad = summary.bad.T.tolist()
 
     def of(at: int) -> dict[str, Any]:
         numbers = {what: lists[what][at] for what in lists}
@@ -85,7 +86,7 @@ def columns(watch: Any, first: int, *, shown: bool = False) -> dict[str, Any]:
     return {
         "first": first,
         "steps": watch.steps,
-        "width": pooled.width,
+        "width": summary.width,
         "count": m.columns.used,
         "loss": of(layout.loss),
         "rate": of(layout.rate),
@@ -94,13 +95,13 @@ def columns(watch: Any, first: int, *, shown: bool = False) -> dict[str, Any]:
             for i in range(len(watch.layers))
         ],
         "activations": [
-            {name: part(name, i)["mean"] for name in ("dead", "saturated")} for i in range(len(watch.of.activations))
+            {name: part(name, i)["mean"] for name in ("dead", "saturated")} for i in range(len(watch.target.activations))
         ],
     }
 
 
 def moments(watch: Any) -> list[Any]:
-    """The histograms: [step, gradients, weights], each [low, high, bins] or None."""
+    """Return the histograms as [step, gradients, weights], each a list of [low, high, bins] or None."""
     return [
         [
             one.step,
@@ -111,7 +112,7 @@ def moments(watch: Any) -> list[Any]:
 
 
 def _lists(numbers: np.ndarray) -> list[list[float | None]]:
-    """Of each series its columns, with five digits."""
+    """Return the columns of each series, with five digits."""
     return [[None if x != x else _short(x) for x in series] for series in numbers.T.tolist()]
 
 
@@ -121,10 +122,10 @@ def _short(x: float) -> float:
 
 # ---------------------------------------------------------------------------------------------------------------- words
 def head(watch: Any) -> list[list[str]]:
-    """The sentence on top, as [text, kind] pieces."""
+    """Return the sentence at the top, as pieces [text, kind]."""
     m = watch.measuring
-    pooled = m.columns.pooled()
-    means, counts = pooled.mean[:, m.layout.loss], pooled.count[:, m.layout.loss]
+    summary = m.columns.summary()
+    means, counts = summary.mean[:, m.layout.loss], summary.count[:, m.layout.loss]
     known = np.flatnonzero(counts)
     words = [[f"Step {group_digits(watch.steps)}", "strong"]]
     if watch.total is not None and watch.total > watch.steps:
@@ -132,23 +133,23 @@ def head(watch: Any) -> list[list[str]]:
     if len(known):
         last = int(known[-1])
         many = int(counts[last])
-        bad = np.flatnonzero(pooled.bad[:, m.layout.loss])
+        bad = np.flatnonzero(summary.bad[:, m.layout.loss])
         if len(bad) and bad[-1] > last:
-            words += [[f" · {watch.called} ", "plain"], ["not finite", "value"]]
-            about = "" if pooled.width == 1 else "about "
-            words += [[f" from {about}step {group_digits(int(bad[bad > last][0]) * pooled.width + 1)} on", "dim"]]
+            words += [[f" · {watch.loss_name} ", "plain"], ["not finite", "value"]]
+            about = "" if summary.width == 1 else "about "
+            words += [[f" from {about}step {group_digits(int(bad[bad > last][0]) * summary.width + 1)} on", "dim"]]
         else:
             of = f" mean of the last {many} steps" if many > 1 else ""
-            words += [[f" · {watch.called} ", "plain"], [number(float(means[last]), 3), "value"]]
+            words += [[f" · {watch.loss_name} ", "plain"], [number(float(means[last]), 3), "value"]]
             words += [[f"{of}, from {number(float(means[known[0]]), 3)}", "dim"]]
-    rates = pooled.mean[:, m.layout.rate]
+    rates = summary.mean[:, m.layout.rate]
     rates = rates[~np.isnan(rates)]
-    how = f", {watch.optimizer_name}" if watch.optimizer_name else ", moved by hand"
+    how = f", {watch.optimizer_name}" if watch.optimizer_name else ", no optimizer"
     rate = f", lr {number(float(rates[-1]), 3)}" if len(rates) else ""
-    noun = "layer" if watch.of.called else "tensor"
+    noun = "layer" if watch.target.model_name else "tensor"
     words.append([f" · {count(len(watch.layers), noun)}", "dim"])
-    if watch.of.called:
-        words += [[" of ", "dim"], [watch.of.called, "code"]]
+    if watch.target.model_name:
+        words += [[" of ", "dim"], [watch.target.model_name, "code"]]
     words.append([f"{how}{rate}", "dim"])
     if progress := progress_text(watch):
         words.append([f" · {progress}", "dim"])
@@ -158,10 +159,10 @@ def head(watch: Any) -> list[list[str]]:
 
 
 def cost_text(cost: Mapping[str, float], steps: int) -> str:
-    """What watching takes, in words."""
+    """Describe the cost of watching."""
     seconds, share = cost["step"], cost["share"]
     time = f"{number(1e3 * seconds, 2)} ms" if seconds >= 1e-4 else f"{number(1e6 * seconds, 2)} µs"
-    part = f"{time} a step, {f'{share:.1%} of' if share < 1 else f'{share:.1f} times'} the step itself"
+    part = f"{time} per step, {f'{share:.1%} of' if share < 1 else f'{share:.1f} times'} the step itself"
     examined = int(cost["examined"])
     if examined and examined >= steps:
         return f"each step was recorded and examined: {part}"
@@ -174,8 +175,8 @@ def cost_text(cost: Mapping[str, float], steps: int) -> str:
 
 
 def code(watch: Any) -> str:
-    """The loop as it is written."""
-    model = watch.of.called or "params"
+    """Return code for a loop with a watch."""
+    model = watch.target.model_name or "params"
     if not watch.optimizer_name:
         return (
             f"with gl.watch({model}) as w:\n    for x, y in batches:\n        loss = …\n        loss.backward()\n        …\n"

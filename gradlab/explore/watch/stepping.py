@@ -1,4 +1,4 @@
-"""The steps of optimizers: where one begins, and when the step of several is over."""
+"""The steps of optimizers: when one starts, and when a step of several optimizers has ended."""
 
 from __future__ import annotations
 
@@ -9,68 +9,68 @@ from typing import Any, Protocol
 from gradlab.explore.watch.hooks import has_closure, remove_all, weakly
 
 
-class Stepped(Protocol):
-    """Whose steps they are."""
+class StepListener(Protocol):
+    """Receiver of the start and the end of steps."""
 
     def before_step(self, *, has_gradients: bool) -> None:
-        """Look at what is there before weights move; at the gradients only if `has_gradients`, else a closure computes them."""
+        """Measure before the weights are updated. Without `has_gradients`, a closure will compute the gradients."""
 
     def after_closure(self) -> None:
-        """Look at the gradients that a closure has computed; the weights have moved."""
+        """Measure the gradients that a closure has computed. The weights have been updated."""
 
     def after_step(self, made: list[Any]) -> None:
-        """End the step that these optimizers have made."""
+        """End the step that these optimizers made."""
 
 
 class OptimizerSteps:
-    """Counts the steps of optimizers, and of no others.
+    """Counter of the steps of some optimizers.
 
-    A step of several is over when each has stepped, when one steps again, or when the next sweep begins. A single one is hooked
-    before its step only where something is looked at there.
+    A step of several optimizers ends when each has stepped, when one steps again, or when the next sweep starts. A single one is
+    hooked before its step only if something is measured there.
 
     Parameters
     ----------
-    of : Stepped
+    listener : StepListener
         Held weakly.
     unseen : callable
-        Makes a hook whose operations on tensors no mode of the program sees.
+        Makes a hook whose operations on tensors are hidden from the program's modes.
+    optimizers : list of Optimizer
+        Held weakly.
 
     Attributes
     ----------
     made : list
-        The optimizers that have stepped since the step that runs began, as weak references. Empty of a single one.
+        Weak references to the optimizers that have stepped in the current step. Empty for a single optimizer.
     is_single : bool
-        Whether one optimizer makes the steps.
-    optimizers : list of Optimizer
-        Held weakly.
+        Whether there is a single optimizer.
     """
 
-    def __init__(self, of: Stepped, unseen: Callable[..., Any], optimizers: list[Any]) -> None:
-        self._of, self._unseen = weakref.ref(of), unseen
+    def __init__(self, listener: StepListener, unseen: Callable[..., Any], optimizers: list[Any]) -> None:
+        self._listener, self._unseen = weakref.ref(listener), unseen
         self._optimizers = [weakref.ref(one) for one in optimizers]
         self.made: list[Any] = []
         self.is_single = len(optimizers) == 1
         self._handles: list[Any] = []
         self._before_handles: list[Any] = []
-        self._computes = False  # whether an optimizer is in a step whose closure computes the gradients
-        self._looks = True
+        self._computes = False  # whether an optimizer is in a step whose closure computes gradients
+        self._hooks_before = True
 
     def open(self) -> None:
-        """Count the steps of the optimizers that were given."""
+        """Start counting the steps of the given optimizers."""
         self.follow(*(one() for one in self._optimizers))
 
     def follow(self, *optimizers: Any) -> None:
-        """Count the steps of these from now on."""
+        """Count the steps of these optimizers from now on."""
         self.remove()
         self._optimizers, self.made = [weakref.ref(one) for one in optimizers], []
         self.is_single = len(optimizers) == 1
         for one in optimizers:
             self._handles.append(one.register_step_post_hook(weakly(self._after)))
-        self.look(self._looks)
+        self.hook_before_step(self._hooks_before)
 
-    def look(self, wanted: bool) -> None:
-        """Have `before_step` called in the steps to come, or not."""
-        self._looks = wanted
+    def hook_before_step(self, wanted: bool) -> None:
+        """Set whether `before_step` is called in the next steps."""
+        self._hooks_before = wanted
         if wanted or not self.is_single:
             if not self._before_handles:
                 for one in filter(None, (one() for one in self._optimizers)):
@@ -88,38 +88,38 @@ class OptimizerSteps:
 
     @property
     def has_lost_one(self) -> bool:
-        """Whether an optimizer whose steps are counted is gone."""
+        """Return whether one of the optimizers no longer exists."""
         return any(one() is None for one in self._optimizers)
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._computes = False
         if self.made and any(one() is optimizer for one in self.made):
             self.end()
-        of = self._of()
-        if of is not None:
+        listener = self._listener()
+        if listener is not None:
             self._computes = has_closure(optimizer, args, kwargs)
             if not self.made:
-                of.before_step(has_gradients=not self._computes)
+                listener.before_step(has_gradients=not self._computes)
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        of = self._of()
-        if of is None:
+        listener = self._listener()
+        if listener is None:
             return
         if self._computes:
             self._computes = False
-            of.after_closure()
+            listener.after_closure()
         if self.is_single:
-            of.after_step([optimizer])
+            listener.after_step([optimizer])
         else:
             self.made.append(weakref.ref(optimizer))
             if len(self.made) == len(self._optimizers):
                 self.end()
 
     def end(self) -> None:
-        """End the step if one was made."""
+        """End the step if an optimizer has stepped."""
         if self.made:
-            of, made, self.made = self._of(), [one() for one in self.made], []
-            if of is not None:
-                of.after_step(made)
-                if self._computes:  # the closure of the next one sweeps
-                    of.before_step(has_gradients=False)
+            listener, made, self.made = self._listener(), [one() for one in self.made], []
+            if listener is not None:
+                listener.after_step(made)
+                if self._computes:  # called by the sweep in the closure of the next step
+                    listener.before_step(has_gradients=False)

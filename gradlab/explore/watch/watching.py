@@ -1,8 +1,8 @@
-"""`watch`: a context manager around any training loop, gradlab's or PyTorch's.
+"""`Watch`, a context manager around any training loop of gradlab or PyTorch.
 
-Steps are found by hooks on the optimizer, or end with `log` where weights are moved by hand. The hooks hold the watch weakly, and
-are taken away when the block ends, however it ends. Of the program nothing is kept but numbers, a copy of the weights in one
-place that is used again and again, and, where `replay` was given, the batch of the step that runs.
+Hooks on the optimizer detect steps; without an optimizer, `log` ends a step. The hooks hold the watch weakly, and are removed
+when the block ends, also by an error. The watch stores numbers, one copy of the weights that is overwritten, and, if `replay` is
+given, the batch of the current step. It keeps nothing else of the program.
 """
 
 from __future__ import annotations
@@ -33,43 +33,43 @@ from gradlab.explore.watch.examination import FULL, Examination, examination_of
 from gradlab.explore.watch.history import columns_of, frame_maker
 from gradlab.explore.watch.hooks import remove_all, weakly
 from gradlab.explore.watch.judging import Judge
-from gradlab.explore.watch.keeping import Keeping
 from gradlab.explore.watch.layers import WatchedModel
 from gradlab.explore.watch.loss_name import logged_name
 from gradlab.explore.watch.measuring import Measuring, rate_of
-from gradlab.explore.watch.replaying import KeptStep, Replay
-from gradlab.explore.watch.saving import Shown
+from gradlab.explore.watch.replaying import BadStep, Replay
+from gradlab.explore.watch.saving import RunDisplay
 from gradlab.explore.watch.stepping import OptimizerSteps
+from gradlab.explore.watch.sweep_inspection import WatchInspector
 from gradlab.explore.watch.tracking.writing import Tracking
 
-NAP = 0.05  # seconds between two looks whether a pause is over
+POLL = 0.05  # seconds between two checks whether a pause has ended
 
 
 def optimizers_of(optimizer: Any) -> list[Any]:
-    """Return none, one or several optimizers as a list."""
+    """Return `None`, an optimizer, or several as a list."""
     return [] if optimizer is None else list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
 
 
-class Watch(Shown):
-    """What `watch` returns: the history of a run, and what is found in it.
+class Watch(RunDisplay):
+    """The history of a run and the findings on it, as returned by `watch`.
 
     Attributes
     ----------
     steps : int
         How many steps have been made.
     layers : tuple of str
-        What is watched.
+        The names of the watched layers.
     ended : bool
-        Whether the block is over.
-    of : WatchedModel
-        What is watched, with its tensors.
+        Whether the block has ended.
+    target : WatchedModel
+        The watched model or tensors.
     measuring : Measuring
-        The numbers as they are kept.
+        The measurements.
     """
 
     def __init__(
         self,
-        of: WatchedModel,
+        target: WatchedModel,
         optimizer: Any,
         *,
         every: int = 1,
@@ -78,47 +78,48 @@ class Watch(Shown):
         to: Any = None,
         frames: Sequence[Frame] = (),
     ) -> None:
-        self.of, self.every, self.called, self._is_named = of, every, loss or "loss", bool(loss)
+        self.target, self.every, self.loss_name, self._is_named = target, every, loss or "loss", bool(loss)
         optimizers = optimizers_of(optimizer)
         self.optimizer_name = " and ".join(dict.fromkeys(type(one).__name__ for one in optimizers))
-        self.library = of.library.name
-        self._by_hand = not optimizers
-        self.optimizer_steps = OptimizerSteps(self, of.library.unseen, optimizers)
-        self.measuring = Measuring(of, every)
-        self._judge = Judge(self.measuring, of, self.called, self.optimizer_name)
-        self.measuring.seen, self.measuring.alarm = self._seen, self.alarm
-        self.on_rows: list[Callable[[np.ndarray, np.ndarray], None]] = []  # given the steps, from 0, and the rows of each frame
+        self.library = target.library.name
+        self._is_manual = not optimizers
+        self.optimizer_steps = OptimizerSteps(self, target.library.unseen, optimizers)
+        self.measuring = Measuring(target, every)
+        self._judge = Judge(self.measuring, target, self.loss_name, self.optimizer_name)
+        self.measuring.on_frame, self.measuring.on_nonfinite = self._on_frame, self.keep_bad_step
+        self.on_rows: list[Callable[[np.ndarray, np.ndarray], None]] = []  # called with the steps and rows of each frame
         self.announcer = Announcer(self)
         self.tracking = Tracking(self, to)
-        self._replay = Replay(of, replay)
-        self._lent = True  # whether anything is hooked but the ends of steps
-        self._units: list[Any] = []  # hooks on activations
-        self._probes: list[Any] = []  # and on the smallest parameter, which tells what is in `.grad` when the next gradient comes
-        self._probe = min(range(len(of.params)), key=lambda i: int(np.prod(tuple(of.params[i].shape))))
+        self._replay = Replay(target, replay)
+        self._has_hooks = True  # whether anything besides the end of steps is hooked
+        self._unit_hooks: list[Any] = []  # on activations
+        self._probe_hooks: list[Any] = []  # on the smallest parameter, to see its `.grad` before the next gradient is accumulated
+        self._probe = min(range(len(target.params)), key=lambda i: int(np.prod(tuple(target.params[i].shape))))
         self._extent: Any = None
-        self._error: BaseException | None = None  # what stopped the block, while that ends
-        self._computed: Any = None  # a weak reference to the loss that `loss` computed
-        self.total: int | None = None  # how many steps there will be, if that is known
-        self.planned: int | None = None  # the same, as whoever runs the loop says
+        self._error: BaseException | None = None  # the error that stopped the block, while it ends
+        self._computed_loss: Any = None  # a weak reference to the last result of `loss`
+        self.total: int | None = None  # total number of steps, if known
+        self.framework_total: int | None = None  # the total as given by the framework that runs the loop
         self.ended = False
-        self.interrupted = ""  # by what, if the block did not come to its end
-        self.trouble = ""  # what went wrong in watching itself; the training went on
+        self.interrupted = ""  # the name of the error that stopped the block, if any
+        self.trouble = ""  # an error in the watch itself; the training continues
         self.faults = Faults("watched the training")
-        self.listeners: list[Callable[[Watch], None]] = []  # told of each frame
-        self.quiet = False  # whether a notebook shows nothing of it while it runs
-        self.is_concerned, self.listens = True, True  # by the sweep that runs; and whether it finds out itself where one begins
-        self._pause, self._once = False, False
+        self.listeners: list[Callable[[Watch], None]] = []  # called with this watch after each step
+        self.quiet = False  # whether to show no live view in a notebook
+        self.owns_sweep = True  # whether the running sweep belongs to this training
+        self.observes_backward = True  # whether this watch detects calls of `backward` itself
+        self._is_paused, self._is_single_step = False, False
         self._caller = (frames[0].globals, frames[0].code.co_filename) if frames else None
-        self.around = loops_of(frames)  # the loops around the block
+        self.outer_loops = loops_of(frames)  # the loops around the block
         self._examination: Examination | None = None
-        self.keeping = Keeping(self, self._replay)
-        self._sweeps = BackwardCalls(weakly(self.begins), self.keeping, self.faults)
-        self._clipping = ClippingCalls(of.library.unseen(weakly(self.measuring.before_clipping)), self.faults)
+        self.sweep_inspector = WatchInspector(self, self._replay)
+        self._sweeps = BackwardCalls(weakly(self.before_backward), self.sweep_inspector, self.faults)
+        self._clipping = ClippingCalls(target.library.unseen(weakly(self.measuring.before_clipping)), self.faults)
 
     # ------------------------------------------------------------------------------------------------------- the block
     def __enter__(self) -> Watch:
         if self._extent is not None:
-            raise RuntimeError("this watch has begun before, and a watch is of one run. Make another: gl.watch(…).")
+            raise RuntimeError("this watch was already entered, and a watch records one run. Create another: gl.watch(…).")
         self._extent = scope_guard(self._open, self._close)
         self._extent.__enter__()
         return self
@@ -127,12 +128,12 @@ class Watch(Shown):
         self.interrupted = "" if kind is None else kind.__name__
         self._error = error
         try:
-            self._extent.__exit__(None, None, None)  # what stopped the block is raised by the `with` statement itself
+            self._extent.__exit__(None, None, None)  # the `with` statement itself raises the error
         finally:
             self._error = None
 
     def _open(self) -> None:
-        if not self._by_hand:
+        if not self._is_manual:
             self.optimizer_steps.open()
         else:
             with self.safely():
@@ -141,11 +142,11 @@ class Watch(Shown):
             self._examination, self._caller = examination_of(self._caller), None
             if self._examination is not None:
                 self._examination.join(self)
-                self.measuring.look_in_full(FULL)
+                self.measuring.measure_first_steps(FULL)
         with self.safely():
-            self.lend()
+            self.update_hooks()
         self._clipping.open()
-        if self.listens and not self.measuring.gauge.waits:
+        if self.observes_backward and not self.measuring.gauge.waits:
             self._sweeps.open()
         show = VIEWS.get("a run")
         if show is not None and not self.quiet:
@@ -154,235 +155,237 @@ class Watch(Shown):
 
     @property
     def has_begun(self) -> bool:
-        """Whether the block was entered."""
+        """Return whether the block was entered."""
         return self._extent is not None
 
     def release(self) -> None:
-        """Hold nothing of the program any more; the numbers stay."""
-        self.of.release()
+        """Release the model and its tensors. The numbers stay."""
+        self.target.release()
         self.measuring.release()
 
-    def _hook(self, method: Any, *more: Any) -> Callable[..., None]:
-        """A hook of the library's that calls a method of this watch."""
-        return self.of.library.unseen(weakly(method, *more))
+    def _make_hook(self, method: Any, *first: Any) -> Callable[..., None]:
+        """Return a hook for the library that calls a method of this watch."""
+        return self.target.library.unseen(weakly(method, *first))
 
-    def lend(self) -> None:
-        """Hook what is looked at in the step that runs, and that alone: hooks cost time even if they do nothing."""
+    def update_hooks(self) -> None:
+        """Hook only the measurements of the current step: hooks cost time even if they do nothing."""
         measuring, step = self.measuring, self.measuring.row.step
-        self._lent = looks = measuring.looks and self.of.held
-        self.optimizer_steps.look(looks)
-        if looks and measuring.units.due(step):
-            if not self._units:
-                for i, one in enumerate(self.of.activations):
-                    self._units.append(one.module.register_forward_hook(self._hook(self._output, i)))
+        self._has_hooks = is_due = measuring.is_due and self.target.is_held
+        self.optimizer_steps.hook_before_step(is_due)
+        if is_due and measuring.units.due(step):
+            if not self._unit_hooks:
+                for i, one in enumerate(self.target.activations):
+                    self._unit_hooks.append(one.module.register_forward_hook(self._make_hook(self._on_output, i)))
         else:
-            remove_all(self._units)
-        if looks and measuring.gradients.due(step):
-            if not self._probes:
-                probe = self.of.params[self._probe]
-                self._probes.append(probe.register_hook(self._hook(self._comes, self._probe)))
-                self._probes.append(probe.register_post_accumulate_grad_hook(self._hook(self._came)))
-                if self._by_hand:
-                    for i, p in enumerate(self.of.params):
-                        self._probes.append(p.register_post_accumulate_grad_hook(self._hook(self._arrived, i)))
+            remove_all(self._unit_hooks)
+        if is_due and measuring.gradients.due(step):
+            if not self._probe_hooks:
+                probe = self.target.params[self._probe]
+                self._probe_hooks.append(probe.register_hook(self._make_hook(self._before_accumulate, self._probe)))
+                self._probe_hooks.append(probe.register_post_accumulate_grad_hook(self._make_hook(self._after_accumulate)))
+                if self._is_manual:
+                    for i, p in enumerate(self.target.params):
+                        hook = self._make_hook(self._on_manual_gradient, i)
+                        self._probe_hooks.append(p.register_post_accumulate_grad_hook(hook))
         else:
-            remove_all(self._probes)
+            remove_all(self._probe_hooks)
 
     def _close(self) -> None:
-        remove_all(self._units)
-        remove_all(self._probes)
+        remove_all(self._unit_hooks)
+        remove_all(self._probe_hooks)
         self._sweeps.close()
         self._clipping.close()
         self.optimizer_steps.remove()
         self.optimizer_steps.end()
         if self._examination is not None:
             with self.safely():
-                self._judge.examined = self._examination.leave(self, self._error)
+                self._judge.examination = self._examination.leave(self, self._error)
             self._examination = None
         if not self.ended:
             self.ended = True
-            self._pause = False
+            self._is_paused = False
             with self.safely():
                 self.measuring.frame(whole=True)
             with self.safely():
-                self._replay.let_go()
-                self.keeping.let_go()
-                self.announcer.look(now=True)
+                self._replay.release_batch()
+                self.sweep_inspector.release()
+                self.announcer.announce(now=True)
             with self.safely():
                 self.tracking.close()
-            self._tell()
+            self._notify()
 
     # --------------------------------------------------------------------------------------------------------- the hooks
     def before_step(self, *, has_gradients: bool) -> None:
-        """Look at what is there before weights move; see `stepping.Stepped`."""
+        """Measure before the weights are updated; see `stepping.StepListener`."""
         try:
             self.measuring.before_step(has_gradients=has_gradients)
-        except Exception as error:  # noqa: BLE001  (as in `safely`, which costs more, as all hooks do it)
-            self.failed(error)
+        except Exception as error:  # noqa: BLE001  (as in `safely`, but faster; so in all hooks)
+            self.handle_error(error)
 
     def after_closure(self) -> None:
-        """Look at the gradients that a closure has computed."""
+        """Measure the gradients that a closure has computed."""
         try:
             self.measuring.after_closure()
         except Exception as error:  # noqa: BLE001
-            self.failed(error)
+            self.handle_error(error)
 
     def after_step(self, made: list[Any]) -> None:
-        """End the step that these optimizers have made."""
+        """End the step that these optimizers made."""
         try:
             if self.optimizer_steps.is_single:
                 self.measuring.after_step(rate_of(made[0]))
             else:
                 held = {id(p) for one in made if one is not None for group in one.param_groups for p in group["params"]}
-                self.measuring.after_step(float("nan"), [i for i, p in enumerate(self.of.params) if id(p) not in held])
+                self.measuring.after_step(float("nan"), [i for i, p in enumerate(self.target.params) if id(p) not in held])
         except Exception as error:  # noqa: BLE001
-            self.failed(error)
-        self._stepped()
+            self.handle_error(error)
+        self._finish_step()
 
-    def _arrived(self, i: int, _: Any) -> None:
+    def _on_manual_gradient(self, i: int, _: Any) -> None:
         try:
-            if self.is_concerned:
-                self.measuring.arrived(i)
+            if self.owns_sweep:
+                self.measuring.add_manual_gradient(i)
         except Exception as error:  # noqa: BLE001
-            self.failed(error)
+            self.handle_error(error)
 
-    def _output(self, i: int, module: Any, inputs: Any, output: Any) -> None:
+    def _on_output(self, i: int, module: Any, inputs: Any, output: Any) -> None:
         if module.training:
             try:
-                self.measuring.output(i, output)
+                self.measuring.add_output(i, output)
             except Exception as error:  # noqa: BLE001
-                self.failed(error)
+                self.handle_error(error)
 
-    def _comes(self, i: int, _: Any) -> None:
+    def _before_accumulate(self, i: int, _: Any) -> None:
         try:
-            if self.is_concerned:
-                self.measuring.stale(self.of.params[i].grad)
+            if self.owns_sweep:
+                self.measuring.before_accumulate(self.target.params[i].grad)
         except Exception as error:  # noqa: BLE001
-            self.failed(error)
+            self.handle_error(error)
 
-    def _came(self, _: Any) -> None:
-        if self.is_concerned:
-            self.measuring.accumulated()
+    def _after_accumulate(self, _: Any) -> None:
+        if self.owns_sweep:
+            self.measuring.after_accumulate()
 
-    def begins(self, loss: Any) -> None:
-        """`backward` is called on a tensor: if that is not finite, its graph tells where it ceased to be, now or never."""
-        if self.listens and self.optimizer_steps.made:
+    def before_backward(self, loss: Any) -> None:
+        """Examine the graph of a tensor whose `backward` is called, if it is not finite. The sweep will free the graph."""
+        if self.observes_backward and self.optimizer_steps.made:
             self.optimizer_steps.end()
-        if self._replay.kept is not None or self.measuring.gauge.waits:
+        if self._replay.bad_step is not None or self.measuring.gauge.waits:
             return
         began = clock.now()
         try:
-            if not isfinite(self.measuring.swept(loss)):
-                self.of.library.unseen(self._look_at_odd)(loss)
+            if not isfinite(self.measuring.swept_loss(loss)):
+                self.target.library.unseen(self._keep_bad_loss)(loss)
         except Exception as error:  # noqa: BLE001
-            self.failed(error)
+            self.handle_error(error)
         self.measuring.spent += clock.now() - began
 
-    def _look_at_odd(self, loss: Any) -> None:
-        if self.of.library.is_tensor(loss) and loss.numel() == 1 and self.measuring.gauge.is_odd(loss) and self.of.trains(loss):
+    def _keep_bad_loss(self, loss: Any) -> None:
+        is_one = self.target.library.is_tensor(loss) and loss.numel() == 1
+        if is_one and self.measuring.gauge.is_nonfinite(loss) and self.target.trains(loss):
             self._replay.keep_loss(self.measuring.row.step, loss)
-            self._judge.kept = self._replay.kept
+            self._judge.bad_step = self._replay.bad_step
 
     @contextmanager
     def safely(self) -> Iterator[None]:
-        """A training does not fail by being watched."""
+        """Handle errors of the watch, so that the training continues."""
         try:
             yield
         except Exception as error:  # noqa: BLE001
-            self.failed(error)
+            self.handle_error(error)
 
-    def failed(self, error: Exception) -> None:
+    def handle_error(self, error: Exception) -> None:
         if not isinstance(error, UnreadableError):
             self.faults.handle(error)
-        self.trouble = self.trouble or f"Something could not be watched: {type(error).__name__}: {error}."
+        self.trouble = self.trouble or f"Watching failed: {type(error).__name__}: {error}."
 
-    # ------------------------------------------------------------------------------------------------------- the user's
+    # ----------------------------------------------------------------------------------------------------- in the loop
     def log(self, loss: Any) -> None:
-        """Tell the loss of a step, before or after `optimizer.step()`. Without an optimizer this ends the step.
+        """Record the loss of a step, before or after `optimizer.step()`. Without an optimizer this ends the step.
 
         Parameters
         ----------
         loss : Tensor of one element, or number
-            Its value is kept, and nothing of its graph. On a device it is read with the next frame.
+            Its value is stored, not its graph. A value on a device is read later, together with others.
 
         Raises
         ------
         TypeError
-            If it is no number.
+            If it is not a number.
         ValueError
-            If it is a tensor of several.
+            If it is a tensor of several elements.
         """
         if self._extent is None or self.ended:
-            raise RuntimeError("log(loss) belongs inside the block: with gl.watch(…) as w: … w.log(loss)")
-        if self._computed is None or self._computed() is not loss:
-            self.measuring.noted(loss)
+            raise RuntimeError("log(loss) was called outside the block. Call it inside: with gl.watch(…) as w: … w.log(loss)")
+        if self._computed_loss is None or self._computed_loss() is not loss:
+            self.measuring.note_loss(loss)
         if not self._is_named:
             self._is_named = True
             with self.safely():
-                self.called = self._judge.loss = logged_name(sys._getframe(1), "log") or self.called
-        if self._by_hand or self.optimizer_steps.made:
+                self.loss_name = self._judge.loss_name = logged_name(sys._getframe(1), "log") or self.loss_name
+        if self._is_manual or self.optimizer_steps.made:
             self.end_step()
 
     def end_step(self) -> None:
-        """A step by hand is over; of one that an optimizer makes, its hook tells."""
+        """End the current step. Steps of a single optimizer are ended by its hook."""
         self.optimizer_steps.end()
-        if self._by_hand and not self.ended:
+        if self._is_manual and not self.ended:
             with self.safely():
-                kept, step = self.kept, self.measuring.row.step + 1
-                if kept is not None and kept.step == step and kept.what == "gradient" and kept.sweep is None:
-                    self._replay.complete(self.measuring.odd_by_hand())  # it was kept when the first of them arrived
-                self.measuring.moved_by_hand()
-            self._stepped()
+                bad, step = self.bad_step, self.measuring.row.step + 1
+                if bad is not None and bad.step == step and bad.what == "gradient" and bad.sweep is None:
+                    self._replay.complete(self.measuring.nonfinite_manual_gradients())  # it was kept at the first of them
+                self.measuring.end_manual_step()
+            self._finish_step()
 
-    def note(self, loss: Any) -> None:
-        """The loss of the step that runs."""
+    def note_loss(self, loss: Any) -> None:
+        """Record the loss of the current step."""
         with self.safely():
-            self.measuring.noted(loss)
+            self.measuring.note_loss(loss)
 
     def loss(self, *batch: Any) -> Any:
-        """Compute the loss of a batch by `replay`, and keep the batch and the random state until the next one.
+        """Compute the loss of a batch with `replay`, and keep the batch and the random state until the next call.
 
         Parameters
         ----------
         *batch
-            What `replay` takes.
+            The arguments of `replay`.
 
         Returns
         -------
         Tensor
-            What `replay` returns: call `backward()` on it. It is logged.
+            The result of `replay`, which is also logged. Call `backward()` on it.
         """
         loss = self._replay.compute(batch)
-        self.measuring.noted(loss)
-        self._computed = weakref.ref(loss)
+        self.measuring.note_loss(loss)
+        self._computed_loss = weakref.ref(loss)
         return loss
 
     @property
     def steps(self) -> int:
-        """How many steps have been made."""
+        """The number of steps made so far."""
         return self.measuring.steps
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """What is watched, by the names of the layers."""
-        return self.of.layers
+        """The names of the watched layers."""
+        return self.target.layers
 
     @property
     def findings(self) -> Diagnosis:
-        """What is found in the run so far: Problems and Notes, the worthiest first."""
+        """The findings on the run so far: Problems and Notes, the most important first."""
         self.flush()
         return self._judge.diagnosis(self.trouble)
 
     @property
-    def kept(self) -> KeptStep | None:
-        """The step at which a gradient or the loss was not finite for the first time, with its batch; None if all are."""
-        return self._replay.kept
+    def bad_step(self) -> BadStep | None:
+        """The first step with a non-finite gradient or loss, with its batch; None if all were finite."""
+        return self._replay.bad_step
 
     def replay(self) -> Any:
-        """Compute the step again at which a gradient or the loss was not finite for the first time, as a report.
+        """Recompute the first step with a non-finite gradient or loss, and return a report.
 
-        The weights of that step, its batch and its random state are put in place for it, and what is there now comes back after
-        it. No `.grad` is written.
+        The weights, the batch and the random state of that step are restored for it, and the current ones afterwards. No `.grad`
+        is written.
 
         Returns
         -------
@@ -391,26 +394,26 @@ class Watch(Shown):
         Raises
         ------
         RuntimeError
-            If every number was finite, or `replay=` was not given.
+            If every loss and gradient was finite, or `replay=` was not given.
         """
         return self._replay.report()
 
     # ---------------------------------------------------------------------------------------------------------- as data
     @property
     def cost(self) -> dict[str, float]:
-        """What watching took: "seconds" in all; "step" in seconds for each, and "share" of the step itself, after the first steps
-        if these are "examined" in full; and every how many steps it looks at "gradients", "updates", "units" and "histograms"."""
+        """The cost of watching: "seconds" in total; after the first "examined" steps, seconds per "step" and the "share" of the
+        step itself. "gradients", "updates", "units" and "histograms": steps between two measurements of each."""
         m = self.measuring
         step, share = m.cost
         return {
             "seconds": m.spent,
             "share": share,
             "step": step,
-            "examined": self._judge.examined.steps or (self.steps if m.is_full else 0),
+            "examined": self._judge.examination.steps or (self.steps if m.in_first_steps else 0),
             "gradients": m.gradients.stride,
             "updates": m.updates.stride,
             "units": m.units.stride,
-            "histograms": max(m.spread.stride, m.histograms.stride),
+            "histograms": max(m.histogram_pace.stride, m.histograms.stride),
         }
 
     @overload
@@ -420,7 +423,7 @@ class Watch(Shown):
     def history(self, frame: str | None = None) -> Any:
         """Return the numbers of the run as columns, one row for each step or, in a long run, for several steps in a row.
 
-        There are at most 256 rows (fewer for a model of many layers): where there would be more, each two become one.
+        There are at most 256 rows, or fewer for a model of many layers. Beyond that, pairs of rows are merged.
 
         Parameters
         ----------
@@ -432,18 +435,18 @@ class Watch(Shown):
         dict of str to ndarray of shape (rows,), or DataFrame
             By name:
 
-            - "step", "last": the first and the last step that a row is of, counted from 1. int64.
-            - "loss", "lr": the loss and the learning rate. float64, as all that follow except "not finite".
-            - "gradient LAYER": the Euclidean norm of the gradient of each layer. "weight LAYER": that of its weights.
+            - "step", "last": the first and the last step of a row, counted from 1. int64.
+            - "loss", "lr": the loss and the learning rate. float64, like all others except "not finite".
+            - "gradient LAYER": the norm of the gradient of each layer. "weight LAYER": that of its weights.
               "ratio LAYER": ‖update‖ / ‖weights‖.
-            - "dead NAME", "saturated NAME": the share of dead and of saturated units of each activation, from 0 to 1. Those that
-              were never measured are left out.
-            - "unclipped": the Euclidean norm of all gradients together before `clip_grad_norm_` or `clip_grad_value_` changed
-              them. Left out if they never did.
+            - "dead NAME", "saturated NAME": the share of dead and of saturated units of each activation, from 0 to 1. Left out
+              if never measured.
+            - "unclipped": the norm of all gradients together before `clip_grad_norm_` or `clip_grad_value_`. Left out if these
+              were never called.
             - "not finite": how many losses and gradients were NaN or infinite. int64.
 
-            Where a row is of several steps, these are means of the finite values, and "loss.min", "loss.max" and so on are the
-            extremes of each. NaN where nothing was measured.
+            In rows of several steps, these are means of the finite values, and "loss.min", "loss.max" and so on are the minimum
+            and the maximum. NaN if nothing was measured.
 
         Raises
         ------
@@ -461,11 +464,11 @@ class Watch(Shown):
 
     # --------------------------------------------------------------------------------------------------------- as a view
     def widget(self, **options: Any) -> Any:
-        """The live view, for a notebook. `display(w.widget())` before the loop, inside the block."""
+        """Return the live view for a notebook. Call `display(w.widget())` inside the block, before the loop."""
         return open_view("watch", self, **options)
 
     def compare(self, other: Watch) -> Any:
-        """Two runs over each other: this one first, the other dashed.
+        """Compare two runs: losses on one pair of axes, the other one dashed, and a table of the layers.
 
         Parameters
         ----------
@@ -473,44 +476,44 @@ class Watch(Shown):
 
         Returns
         -------
-        Comparison
-            Reads as a picture in a notebook and as text elsewhere; its `drawing` and `text` are these.
+        RunComparison
+            Displayed as a picture in a notebook (`drawing`) and as text elsewhere (`text()`).
 
         Raises
         ------
         TypeError
-            If `other` is no watched run.
+            If `other` is not a Watch.
         """
         if not isinstance(other, Watch):
-            raise TypeError(f"compare(other) takes another watched run, and got {type(other).__name__}: {other!r:.80}.")
+            raise TypeError(f"compare(other) takes another Watch, and got {type(other).__name__}: {other!r:.80}.")
         return RunComparison(self, other)
 
     def pause(self) -> None:
-        """Hold the loop between two steps until `resume`; to be called from another thread. The live view's button does this."""
-        self._pause = True
+        """Pause the loop after the current step until `resume`. Call it from another thread, as the live view does."""
+        self._is_paused = True
 
     def resume(self, *, once: bool = False) -> None:
-        """Go on; `once`: for one step."""
-        self._once = once
-        self._pause = False
+        """Resume the loop, with `once` for one step."""
+        self._is_single_step = once
+        self._is_paused = False
 
     @property
     def is_paused(self) -> bool:
-        """Whether the loop is being held, or will be after this step."""
-        return self._pause
+        """Return whether the loop is paused, or will be after this step."""
+        return self._is_paused
 
-    # ------------------------------------------------------------------------------------------------------------ pieces
-    def alarm(self, what: str) -> None:
-        """A gradient on the host is not finite, or a loss."""
-        if self._replay.kept is None:
+    # --------------------------------------------------------------------------------------------------------- internal
+    def keep_bad_step(self, what: str) -> None:
+        """Keep the first step with a non-finite "gradient" or "loss" on the host."""
+        if self._replay.bad_step is None:
             with self.safely():
                 self._replay.keep(self.measuring.row.step if what == "gradient" else self._step_of_loss(), what)
-                self._judge.kept = self._replay.kept
-                self.keeping.attach()
+                self._judge.bad_step = self._replay.bad_step
+                self.sweep_inspector.attach()
 
-    def _seen(self, steps: np.ndarray, rows: np.ndarray, stale: dict[int, float]) -> None:
-        """Look at the rows of a frame, and pass them on."""
-        self._judge.see(steps, rows, stale)
+    def _on_frame(self, steps: np.ndarray, rows: np.ndarray, old_gradients: dict[int, float]) -> None:
+        """Judge the rows of a frame, and pass them to listeners."""
+        self._judge.add_rows(steps, rows, old_gradients)
         for listener in self.on_rows:
             with self.safely():
                 listener(steps, rows)
@@ -519,77 +522,77 @@ class Watch(Shown):
         last = self.measuring.last
         return last.step if last is not None and self.measuring.row.loss is None else self.measuring.row.step
 
-    def _stepped(self) -> None:
+    def _finish_step(self) -> None:
         if not self.ended:
             try:
-                if self.measuring.is_full or self._replay.kept is not None:
-                    self._judge.ended_step(next(times))
+                if self.measuring.in_first_steps or self._replay.bad_step is not None:
+                    self._judge.end_step(next(times))
                     self._examine()
-                if self._lent or self.measuring.looks:
-                    self.lend()
+                if self._has_hooks or self.measuring.is_due:
+                    self.update_hooks()
                 if self.announcer.listeners:
-                    self.announcer.look()
+                    self.announcer.announce()
                 if self.tracking.queue:
                     self.tracking.write_next()
             except Exception as error:  # noqa: BLE001
-                self.failed(error)
-        if self._pause or self._once:
-            self._hold()
+                self.handle_error(error)
+        if self._is_paused or self._is_single_step:
+            self._wait()
         elif self.listeners:
-            self._tell()
+            self._notify()
 
-    def _hold(self) -> None:
-        """Hold the loop until it is resumed, or after one more step."""
-        if self._once:
-            self._once, self._pause = False, True
+    def _wait(self) -> None:
+        """Pause the loop until it is resumed. If it was resumed for one step, this was it."""
+        if self._is_single_step:
+            self._is_single_step, self._is_paused = False, True
         with self.safely():
             self.measuring.frame()
-        self._tell()
+        self._notify()
         began = clock.now()
-        while self._pause:
-            sleep(NAP)
-        self.measuring.paused(clock.now() - began)
+        while self._is_paused:
+            sleep(POLL)
+        self.measuring.add_pause(clock.now() - began)
 
     def _examine(self) -> None:
-        """Count the time of the doctor's recording, and end it after so many steps."""
+        """Add the time of the doctor's recording, and end it after the first steps."""
         examination = self._examination
-        if examination is not None and self.measuring.is_full:
-            self.measuring.spent += examination.taken()
+        if examination is not None and self.measuring.in_first_steps:
+            self.measuring.spent += examination.new_cost()
             self.total = examination.total_of(self) or self.total
-            if (found := examination.stepped(self) or examination.seen(self)) is not None:
-                self._judge.examined = found
-                self.measuring.look_in_full(0)
-                self.announcer.look(now=True)
+            if (result := examination.end_if_complete(self) or examination.result_of(self)) is not None:
+                self._judge.examination = result
+                self.measuring.measure_first_steps(0)
+                self.announcer.announce(now=True)
 
-    def locate(self) -> None:
-        """Remember what the doctor records of this training, while its tensors are held."""
+    def find_recording(self) -> None:
+        """Find the doctor's recording of this training, while the tensors are held."""
         if self._examination is not None:
             with self.safely():
                 self._examination.training_of(self)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for listener in self.listeners:
             with self.safely():
                 listener(self)
 
-    def spent(self, seconds: float) -> None:
-        """Time that a live view took of the loop's."""
+    def add_cost(self, seconds: float) -> None:
+        """Add time that a live view or a tracker took in the loop."""
         self.measuring.spent += seconds
 
-    def changed(self, *, seen: bool = False) -> int:
-        """The first column that changed since a view has last seen them; `seen`: it has now."""
+    def first_changed_column(self, *, reset: bool = False) -> int:
+        """Return the first column that changed since the last call with `reset`."""
         columns = self.measuring.columns
-        first = columns.changed
-        if seen:
-            columns.changed = columns.used
+        first = columns.first_changed
+        if reset:
+            columns.first_changed = columns.used
         return min(first, columns.used)
 
-    def last_moment(self) -> int:
-        """The last step that has histograms, counted from 0; −1 before any."""
+    def last_histogram_step(self) -> int:
+        """Return the last step with histograms, counted from 0; −1 if there is none."""
         moments = self.measuring.histograms.moments
         return moments[-1].step if moments else -1
 
     def flush(self) -> None:
-        """Have everything that was measured in the columns."""
+        """Read all measurements into the columns."""
         with self.safely():
             self.measuring.frame(whole=self.ended)

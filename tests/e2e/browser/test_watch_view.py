@@ -14,7 +14,7 @@ import gradlab as gl
 from gradlab.explore.doctor.findings import Diagnosis, Finding
 from gradlab.explore.doctor.registry import KINDS
 from gradlab.explore.watch.columns import Columns
-from gradlab.explore.watch.examination import Examined
+from gradlab.explore.watch.examination import ExaminationResult
 from gradlab.explore.watch.page import view_data
 from gradlab.notebook.watch_widget import WatchWidget
 
@@ -249,7 +249,7 @@ def test_a_bad_step_is_replayed(open_widget):
             opt.zero_grad()
             w.loss(bad if step == 4 else x, y).backward()
             opt.step()
-        assert w.kept.step == 5
+        assert w.bad_step.step == 5
     page = open_widget(WatchWidget(w))
     expect(page.locator(".gl-findings")).to_contain_text("At step 5")
     page.get_by_role("button", name="Replay").click()
@@ -265,7 +265,7 @@ def test_findings_have_their_line_kind_and_fix_and_more_than_three_are_folded(op
     w, _, opt, x, y, loss_of = example()
     with w:
         make_steps(w, opt, x, y, loss_of, 3)
-        w._judge.examined = Examined(Diagnosis(tuple(found(k) for k in range(5))))
+        w._judge.examination = ExaminationResult(Diagnosis(tuple(found(k) for k in range(5))))
         page = open_widget(WatchWidget(w), live=False)
         rows = page.locator(".gl-findings > div")
         expect(rows).to_have_count(3)

@@ -121,16 +121,18 @@ class Series:
 
     Parameters
     ----------
-    of : WatchedModel
+    target : WatchedModel
     layout : SeriesLayout
         Where the numbers are in a row.
     """
 
-    def __init__(self, of: WatchedModel, layout: Any) -> None:
+    def __init__(self, target: WatchedModel, layout: Any) -> None:
         self._layout = layout
-        self.paths = [module_path(name, of.called) for name in of.layers]
-        self.layers = group_layers(self.paths, of.called or "parameters")
-        self._activations = group_layers([module_path(one.name, of.called) for one in of.activations], of.called)
+        self.paths = [module_path(name, target.model_name) for name in target.layers]
+        self.layers = group_layers(self.paths, target.model_name or "parameters")
+        self._activations = group_layers(
+            [module_path(one.name, target.model_name) for one in target.activations], target.model_name
+        )
 
     def total_norms(self, rows: np.ndarray) -> np.ndarray:
         """Return the norm of all gradients of each row, before they were clipped where that is known; NaN if not measured."""

@@ -26,8 +26,8 @@ from gradlab.explore.watch.tracking.series import Series
 
 SCALARS, HISTOGRAMS = 0.008, 0.002  # shares of the program's own time
 APART = 10  # steps between two histograms at least
-RECENT = 31  # looks whose median is the usual gradient norm
-LEAST = 10  # looks before a norm can be a spike
+RECENT = 31  # measurements whose median is the usual gradient norm
+LEAST = 10  # measurements before a norm can be a spike
 SPIKE = 10.0  # times the usual norm
 SPIKES = 20  # that are written at most
 
@@ -47,7 +47,7 @@ class Spikes:
         self._count, self._within = 0, False
 
     def find(self, norm: float) -> str:
-        """Take the norm of the next step that was looked at. Return a description of the spike that begins there, or ""."""
+        """Take the norm of the next measured step. Return a description of the spike that begins there, or ""."""
         usual = float(np.median(self._recent)) if len(self._recent) >= LEAST else np.inf
         self._recent.append(norm)
         before, self._within = self._within, not np.isfinite(norm) or norm > SPIKE * usual
@@ -56,7 +56,7 @@ class Spikes:
         self._count += 1
         if not np.isfinite(norm):
             return "The gradient norm is not finite."
-        return f"The gradient norm is {norm:.4g}, {norm / usual:.3g} times the median of the last {len(self._recent) - 1} looks."
+        return f"The gradient norm is {norm:.4g}, {norm / usual:.3g} times the median of the last {len(self._recent) - 1} checks."
 
 
 class Tracking:
@@ -84,8 +84,8 @@ class Tracking:
         if not self._trackers:
             return
         self._watch = weakref.ref(watch)
-        self._series = Series(watch.of, watch.measuring.layout)
-        self._layers = [i for i in self._series.layers.first if i < len(watch.measuring.histograms.chosen)]
+        self._series = Series(watch.target, watch.measuring.layout)
+        self._layers = [i for i in self._series.layers.first if i < len(watch.measuring.histograms.parameters)]
         self._pace, self._moments = Pace(SCALARS), Pace(HISTOGRAMS, APART)
         self._spikes = Spikes()
         self._window: dict[int, tuple[int, np.ndarray, Moment | None]] = {}  # the first step with each set of parts measured
@@ -144,7 +144,7 @@ class Tracking:
         watch, began = self._watch(), clock.now()
         self.queue.popleft()()
         if watch is not None:
-            watch.spent(clock.now() - began)
+            watch.add_cost(clock.now() - began)
 
     def close(self) -> None:
         """Write all that waits, and release the trackers. They stay open."""
@@ -159,9 +159,9 @@ class Tracking:
         began, watch = clock.now(), self._watch()
         self._write("write_step", self._number(step), self._series.scalars(row), self._histograms(moment))
         pace = self._pace if moment is None else self._moments
-        pace.looked(step, rows * (clock.now() - began))
+        pace.add_cost(step, rows * (clock.now() - began))
         if watch is not None:
-            pace.settle(watch.measuring.own)
+            pace.set_step_time(watch.measuring.step_time)
 
     def _histograms(self, moment: Moment | None) -> dict[str, Spread]:
         kinds = (("gradients", moment.gradients), ("weights", moment.weights)) if moment is not None else ()
