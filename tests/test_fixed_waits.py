@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 FIXED_WAITS = re.compile(r"\b(sleep|wait_for_timeout)\((?!0\))")
 ALLOWED = {
     "waiting.py": "it polls a condition",
-    "explore/slowly.py": "slow work, which other threads interrupt",
+    "explore/slow_work.py": "slow work, which other threads interrupt",
     "e2e/distributed/test_jacobian_dask_soak.py": "workers are killed at random times",
     Path(__file__).name: "",
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import re
 import sys
 import tokenize
@@ -19,12 +20,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Folders and files that are still to be rewritten. This list only gets shorter.
-TO_DO = (
-    "tests/doctor",
-    "tests/e2e",
-    "tests/explore",
-)
 # Cells and programs as other people write them, and what other programs print.
 NOT_OURS = ("tests/expected", "tests/operators/expected", "tests/operators/rows", "tests/rules/rows", "tests/e2e/courses/scripts")
 
@@ -69,12 +64,15 @@ PARTICIPLE = re.compile(
 )
 # `Node.saved`: the tensors that a node saved; `Layout.left`: a side.
 PLAIN_NAMES = {"seed", "seed_", "embed", "feed", "need", "speed", "saved", "left"}
+QUESTION = re.compile(r"(?:[^.]|\.(?! ))*\?")  # the rest of one
+JS_PROSE = re.compile(r"""//|/\*|^ \*|["'`][^"'`]* [^"'`]*["'`]""")  # a comment, or a string with a space in it
+SUFFIXES = {".py", ".md", ".ipynb", ".js"}
 # PyTorch's own sentences, and the title of a paper.
 QUOTED = ("no larger than self", "no larger size than src", "What is the adjugate of a matrix?")
 
 
 def prose(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the line and the text of each comment, string with a space in it, and paragraph of a page."""
+    """Yield the line and the text of each comment, string with a space in it, and paragraph of a page or a notebook."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         code = False
@@ -83,6 +81,14 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
                 code = not code
             elif not code:
                 yield number, line
+        return
+    if path.suffix == ".ipynb":
+        for cell in json.loads(text)["cells"]:
+            if cell["cell_type"] == "markdown":
+                yield from enumerate("".join(cell["source"]).split("\n"), 1)
+        return
+    if path.suffix == ".js":
+        yield from ((number, line) for number, line in enumerate(text.split("\n"), 1) if JS_PROSE.search(line))
         return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type in (tokenize.COMMENT, tokenize.STRING) and " " in token.string:
@@ -97,7 +103,7 @@ def mannered(path: Path) -> Iterator[str]:
         return
     for number, line in prose(path):
         for match in PATTERN.finditer(line):
-            if not line.rstrip('"').endswith("?"):
+            if not QUESTION.match(line, match.end()):
                 advice = ADVICE[int(match.lastgroup[1:])]
                 yield f"{path.relative_to(ROOT)}:{number}: “{line[match.start() : match.end() + 20]}” ({advice})"
 
@@ -126,11 +132,11 @@ def definitions(path: Path) -> Iterator[str]:
 
 
 def files(*folders: str) -> list[Path]:
-    """Return the Python files and pages in these folders of the repository."""
+    """Return the files with prose in these folders of the repository."""
     paths = []
     for folder in folders:
         path = ROOT / folder
-        found = [path] if path.is_file() else [*path.rglob("*.py"), *path.rglob("*.md")]
+        found = [path] if path.is_file() else [one for one in path.rglob("*") if one.suffix in SUFFIXES]
         paths += [one for one in found if not is_below(one, NOT_OURS) and one.name not in ("CHANGELOG.md", "test_prose.py")]
     return sorted(set(paths))
 
@@ -139,15 +145,10 @@ def is_below(path: Path, folders: tuple[str, ...]) -> bool:
     return any(path == ROOT / folder or ROOT / folder in path.parents for folder in folders)
 
 
-def is_to_do(path: Path) -> bool:
-    """Return whether a file is still to be rewritten."""
-    return is_below(path, TO_DO)
-
-
 @cache
 def everything() -> list[Path]:
     return files("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "TORCH.md", "docs", "gradlab", "tests", ".ci",
-                 "benchmarks/watching.py", "notebooks", "hatch_build.py")  # fmt: skip
+                 "benchmarks", "notebooks", "hatch_build.py")  # fmt: skip
 
 
 def findings(path: Path) -> list[str]:
@@ -159,19 +160,14 @@ def folder_of(path: Path) -> str:
     return "/".join(parts[: 2 if parts[0] in ("gradlab", "tests", "docs") else 1][: max(1, len(parts) - 1)])
 
 
-DONE = sorted({folder_of(path) for path in everything() if not is_to_do(path)})
+FOLDERS = sorted(set(map(folder_of, everything())))
 
 
 @pytest.mark.skipif(not (ROOT / "ARCHITECTURE.md").is_file(), reason="not a checkout")
-@pytest.mark.parametrize("folder", DONE)
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_prose_is_plain(folder):
-    paths = [path for path in everything() if folder_of(path) == folder and not is_to_do(path)]
+    paths = [path for path in everything() if folder_of(path) == folder]
     assert [line for path in paths for line in findings(path)] == []
-
-
-@pytest.mark.skipif(not (ROOT / "ARCHITECTURE.md").is_file(), reason="not a checkout")
-def test_folders_to_do_exist_and_still_have_findings():
-    assert [folder for folder in TO_DO if not any(map(findings, files(folder)))] == []
 
 
 MANNERED_LINES = """\

@@ -99,7 +99,7 @@ NOT_TYPED = {
     "Use a smaller learning rate, or clip the gradients": LOOP,
     "w.loss(…) needs a function that computes the loss": LOOP,
     "step {} cannot be replayed: {}.": LOOP,
-    "{} takes only options, got {}. For one tensor, call gl.doctor(loss).": "for a magic: tests/doctor/test_aftermath.py",
+    "{} takes only options, got {}. For one tensor, call gl.doctor(loss).": "for a magic: tests/doctor/test_after_run.py",
     "log(loss) was called outside the block": LOOP,
     "replay(*batch) must return the loss": LOOP,
     "See the results of each operation": LOOP,

@@ -1,4 +1,4 @@
-"""What the doctor claims of a net of the sweep, from a trace of the net written down with gradlab or torch."""
+"""The finding of the doctor on a net of the sweep, from a trace recorded with gradlab or torch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from gradlab.explore.trace.recorder import Recorder
 
 
 def trace_of_net(net: Net, lib: Any, batch: int = 16, places: int = 8) -> Any:
-    """The trace of a sweep through the net, from a random direction at its output; a net with a head if its weights "
-    "are shared."""
+    """Return the trace of a backward pass through the net, with a random upstream gradient."""
     rng = np.random.default_rng(net.seed + 1)
     acts: dict[str, Callable[[Any], Any]] = {"linear": lambda h: h, "relu": lib.relu, "tanh": lib.tanh, "sigmoid": lib.sigmoid}
     act, arrays = acts[net.activation], net.weights()
@@ -30,7 +29,7 @@ def trace_of_net(net: Net, lib: Any, batch: int = 16, places: int = 8) -> Any:
 
 
 def claim(net: Net, lib: Any) -> str | None:
-    """ "vanishing", "exploding" or None; of a recurrence by what its steps do."""
+    """Return "vanishing", "exploding" or None. For a recurrent net, the gradient norms of its steps decide."""
     for finding in find_vanishing_and_exploding(Case(trace_of_net(net, lib), {})):
         if finding.kind == "recurrent":
             return "vanishing" if finding.evidence["first"] < finding.evidence["last"] else "exploding"

@@ -1,4 +1,4 @@
-"""The shell of `shells`, and rows that run in it."""
+"""Fixtures: the shell of `shells`, and a function that runs rows in it."""
 
 import pytest
 from row_runs import Run
@@ -7,7 +7,7 @@ from shells import interactive, shell  # noqa: F401
 
 @pytest.fixture
 def run(shell):  # noqa: F811
-    """Runs cells on a library, which is skipped where it is not installed; what they leave is cleared."""
+    """Function that runs cells with a library. It skips the test if the library is not installed, and clears the cells' names."""
     ran = []
 
     def run(library, texts):

@@ -1,6 +1,6 @@
-"""Notes on the first backward call: a first loss far above ln(K), saturated and dead layers. Problems are in the other modules.
+"""Rows for Notes on the first backward call: a loss far above ln(K), saturated and dead layers. Problems are in other modules.
 
-`losses` has the loss of each step. A row's first kind is the one that its marked line has.
+`losses` has the loss of each step. The marked line of a row is that of its first kind.
 """
 
 from __future__ import annotations

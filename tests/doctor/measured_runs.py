@@ -1,6 +1,6 @@
-"""What the thresholds of the doctor are measured on; run as a program it prints the figures that their comments give.
+"""Measurements behind the thresholds of the doctor. Run as a program, it prints the figures that their comments give.
 
-Steps of optimizers on small nets, up and down, over seeds; and the healthy and the planted cells of this folder.
+It runs optimizers that minimize and that maximize on small nets over several seeds, and the rows of this folder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OPTIMIZERS = {
 
 @dataclass
 class Run:
-    """A training run: the cosine of each step with the gradient before it, and the loss at each."""
+    """A training run: for each step, its cosine with the gradient, and the loss before it."""
 
     optimizer: str
     up: bool
@@ -36,17 +36,17 @@ class Run:
 
     @property
     def least_of_three(self) -> np.ndarray:
-        """The least cosine of each three steps in a row."""
+        """The smallest cosine of each three consecutive steps."""
         return np.lib.stride_tricks.sliding_window_view(self.cosines, 3).min(1)
 
     @property
     def rising(self) -> np.ndarray:
-        """Where the loss grew with each of them."""
+        """Mask of the three consecutive steps that all increased the loss."""
         return np.lib.stride_tricks.sliding_window_view(np.diff(self.losses) > 0, 3).all(1)
 
 
 def runs(seeds: int = 3, steps: int = 30) -> Iterator[Run]:
-    """Classification and regression by nets of two depths and activations, whole batches and random ones."""
+    """Train classifiers of two depths and two activations, with full and with random batches."""
     for optimizer, up, seed, act, layers, whole in itertools.product(
         OPTIMIZERS, (False, True), range(seeds), (gl.tanh, gl.relu), (1, 3), (True, False)
     ):
@@ -77,7 +77,7 @@ def runs(seeds: int = 3, steps: int = 30) -> Iterator[Run]:
 
 
 def figures_of_steps() -> dict[str, float]:
-    """How far steps down and steps up are apart, by the least cosine of three in a row."""
+    """Return how far the smallest cosines of three steps are apart in descents and ascents."""
     all_of = list(runs())
     down = [run for run in all_of if not run.up]
     up = [run for run in all_of if run.up]
@@ -91,8 +91,8 @@ def figures_of_steps() -> dict[str, float]:
     }
 
 
-def of_rows(table: Any, kinds: tuple[str, ...] = ()) -> Iterator[Any]:
-    """The cases of rows on gradlab, of all or of those planted with one of some kinds."""
+def cases_of_rows(table: Any, kinds: tuple[str, ...] = ()) -> Iterator[Any]:
+    """Yield the cases of rows run with gradlab, restricted to faults of some kinds if `kinds` is not empty."""
     for row in table.values():
         if "gradlab" in row.libraries and (not kinds or set(kinds) & set(row.kinds)):
             with case_of("gradlab", row.texts) as (case, _):
@@ -101,10 +101,10 @@ def of_rows(table: Any, kinds: tuple[str, ...] = ()) -> Iterator[Any]:
 
 
 def shares(table: Any, kinds: tuple[str, ...] = ()) -> dict[str, list[float]]:
-    """Of each cell the greatest share of shut units of a layer of 32 places, of flat elements, of sharp rows, and the greatest
-    ratio of a step to its matrix."""
+    """Return for each cell the largest share of dead units in a layer with at least 32 positions, of saturated elements and of
+    saturated softmax rows, and the largest ratio of a step to the norm of its matrix."""
     found: dict[str, list[float]] = {"shut": [], "flat": [], "sharp": [], "ratio": []}
-    for case in of_rows(table, kinds):
+    for case in cases_of_rows(table, kinds):
         seen = [node for node in case.trace.nodes if node.slopes is not None]
         units = [
             n.slopes.shut / n.slopes.units for n in seen if n.slopes.units and n.slopes.places >= 32 and "Relu" in n.operation
@@ -112,7 +112,7 @@ def shares(table: Any, kinds: tuple[str, ...] = ()) -> dict[str, list[float]]:
         bent = [n.slopes.flat / n.slopes.elements for n in seen if n.slopes.elements >= 8 and n.operation[:4] in ("Tanh", "Sigm")]
         rows = [n.slopes.flat / n.slopes.elements for n in seen if n.slopes.elements >= 16 and n.operation.startswith("Softmax")]
         moved = []
-        largest: dict[int, float] = {}  # the norm that a matrix had before: one that has come close to 0 is not moved far
+        largest: dict[int, float] = {}  # norm before the steps; a matrix close to 0 does not count as moved far
         for swept in case.trace.journal:
             for entry in swept.entries:
                 largest[entry.key] = max(largest.get(entry.key, 0.0), entry.weight)

@@ -1,21 +1,21 @@
-"""The doctor's test material: cells with a planted fault, and healthy cells on which it must be silent.
+"""Test cells for the doctor: cells with a planted fault, and healthy cells for which it must find nothing.
 
 How to add a row
 ----------------
-A fault is one call of `fault(…)` in the module of its family in `faults/`; a healthy cell is one of `healthy(…)` in `healthy/`.
-The text is what a user types, as in a notebook: cells are parted by lines `# %%`, the last one runs under `%%grad`, and an
-earlier one does where its line says `# %% grad`. Before the first cell the names `torch`, `gl` (the same library), `nn`, `F`,
-`optim`, `np` and `math` are there, the seed is 0, and nothing else; so one text runs on every library.
+A fault is a call of `fault(…)` in the module of its family in `faults/`; a healthy cell is a call of `healthy(…)` in `healthy/`.
+The text is what a user types into a notebook. Lines `# %%` separate cells. The last cell runs under `%%grad`, and so does an
+earlier one whose line is `# %% grad`. Before the first cell, the names `torch`, `gl` (the same library), `nn`, `F`, `optim`, `np`
+and `math` are defined and the seed is 0, so one text runs with every library.
 
-- `#!` at the end of a line marks the line of the *cause*, which the finding must name, and `#?` a line that is as good. The
-  marks are taken out before the cell runs. A fault without a mark has no line.
-- `kind` is the name of a kind of findings, or several where each would be right.
-- `shows` is the symptom, an expression over the names of the cells that is true; `symptoms` lists what it may call.
-- `cure` replaces pieces of the text, and then the symptom is gone. This is what proves that the row's cause is the cause.
-- `raises` is the error with which the last cell ends, if the fault ends it.
-- `says` are words that the message must contain, names and numbers of the user's; `never` words that no fix may contain.
+- `#!` at the end of a line marks the *cause*, whose line the finding must name, and `#?` a line that is also accepted. The marks
+  are removed before the cell runs. A fault without a mark has no line.
+- `kind` is the name of a kind of finding, or several names if each would be right.
+- `shows` is the symptom: an expression over the cells' names that is true. It may call the functions of `symptoms`.
+- `cure` replaces pieces of the text so that the symptom disappears. This proves that the marked cause is the cause.
+- `raises` is the error that the last cell raises, if it raises one.
+- `says` lists words that the message must contain, such as names and numbers; `never` lists words that no fix may contain.
 
-`test_planted.py` runs all rows and their cures on each library; what the doctor makes of them is tested beside it.
+`test_planted.py` runs all rows and their cures with each library; `test_findings.py` tests what the doctor finds in them.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Cells:
     Attributes
     ----------
     name : str
-        What the row is called, in the words of a test's name.
+        Name of the row, as part of a test's name.
     texts : tuple of str
-        The cells in order, those under `%%grad` with their first line.
+        The cells in order, with the line `%%grad` if they have one.
     causes, as_good : tuple of (int, int)
-        The marked lines as (cell, line), both as IPython counts them: the line of `%%grad` is line 1, the first cell is 0.
+        The marked lines as (cell, line). The first cell is 0, and its first line, which may be `%%grad`, is 1.
     libraries : tuple of str
-        Where the row runs.
+        Libraries that the row runs with.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Fault(Cells):
-    """Cells with a planted fault; the module's docstring says what the fields mean."""
+    """Cells with a planted fault. The docstring of the module explains the fields."""
 
     kinds: tuple[str, ...]
     shows: str
@@ -70,22 +70,22 @@ class Fault(Cells):
     never: tuple[str, ...]
 
     @property
-    def noted(self) -> bool:
-        """Whether all its kinds are kinds of Notes."""
+    def is_note(self) -> bool:
+        """True if all its kinds are Notes."""
         return all(KINDS[kind].severity == NOTE for kind in self.kinds)
 
 
 @dataclass(frozen=True)
 class Healthy(Cells):
-    """Cells in which nothing is wrong. `remarks` are the kinds of which a neutral remark would be right; `learns` is what holds
-    after them, so that no row is healthy by doing nothing."""
+    """Cells in which nothing is wrong. `remarks` are the kinds of remarks that are accepted; `learns` is a condition that is true
+    afterwards, which shows that the cells train something."""
 
     remarks: tuple[str, ...]
     learns: str
 
 
-def parted(text: str) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-    """The cells of a text in which `# %%` parts them, without their marks; the lines marked `#!`; those marked `#?`."""
+def cells_of(text: str) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
+    """Return the cells of a text, which `# %%` separates, without their marks; the lines marked `#!`; the lines marked `#?`."""
     heads, bodies = [""], [[]]  # type: ignore[var-annotated]
     for line in inspect.cleandoc(text).splitlines():
         if line.startswith("# %%"):
@@ -111,10 +111,10 @@ def as_tuple(words: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Table(dict[str, Cells]):
-    """Rows by name. Names are unique, kinds are declared, and the text contains what a cure replaces."""
+    """Rows by name. Names are unique, kinds are declared, and a cure only replaces text that occurs."""
 
     def add(self, row: Cells) -> None:
-        assert row.name not in self, f"two rows are called {row.name!r}"
+        assert row.name not in self, f"two rows have the name {row.name!r}"
         self[row.name] = row
 
     def fault(
@@ -132,14 +132,14 @@ class Table(dict[str, Cells]):
     ) -> None:
         cured = inspect.cleandoc(text)
         for old, new in cure.items():
-            assert old in cured, f"{name}: the cure replaces {old!r}, which is not there"
+            assert old in cured, f"{name}: the cure replaces {old!r}, which is not in the text"
             cured = cured.replace(old, new)
         kinds = as_tuple(kind)
         assert set(kinds) <= set(KINDS), f"{name}: {kinds}"
-        texts, causes, as_good = parted(text)
+        texts, causes, as_good = cells_of(text)
         self.add(
             Fault(
-                name, texts, causes, as_good, libraries, kinds, shows, parted(cured)[0], raises, as_tuple(says), as_tuple(never)
+                name, texts, causes, as_good, libraries, kinds, shows, cells_of(cured)[0], raises, as_tuple(says), as_tuple(never)
             )
         )
 
@@ -152,7 +152,7 @@ class Table(dict[str, Cells]):
         remarks: str | tuple[str, ...] = (),
         libraries: tuple[str, ...] = LIBRARIES,
     ) -> None:
-        texts, causes, as_good = parted(text)
-        assert not causes + as_good, f"{name}: a healthy cell has no line at fault"
+        texts, causes, as_good = cells_of(text)
+        assert not causes + as_good, f"{name}: a healthy cell has no line marked as a fault"
         assert set(as_tuple(remarks)) <= set(KINDS), f"{name}: {remarks}"
         self.add(Healthy(name, texts, (), (), libraries, as_tuple(remarks), learns))

@@ -1,4 +1,4 @@
-"""The names that a finding quotes, evaluated where the program has them."""
+"""Check the names that a finding quotes by evaluating them in the program."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 CODE = re.compile(r"`([^`]+)`")
 MISSING = object()
-LEAVES = ("leaves", "of")  # parts of the evidence that name leaves
+LEAVES = ("leaves", "of")  # keys of the evidence that hold names of leaves
 
 
 def names_in(text: str) -> list[str]:
-    """The names, attributes and items that a text quotes."""
+    """Return the names, attributes and items that a text quotes."""
     names = []
     for code in CODE.findall(text):
         try:
@@ -28,31 +28,31 @@ def names_in(text: str) -> list[str]:
 
 
 def loop_variables(texts: tuple[str, ...]) -> set[str]:
-    """The names that loops of the cells bind, and nothing else does."""
-    nodes = [node for text in texts for node in ast.walk(parsed(text))]
+    """Return the names that only loops of the cells bind."""
+    nodes = [node for text in texts for node in ast.walk(parse(text))]
     looped = {id(name) for node in nodes if isinstance(node, (ast.For, ast.comprehension)) for name in ast.walk(node.target)}
     stored = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     return {node.id for node in stored if id(node) in looped} - {node.id for node in stored if id(node) not in looped}
 
 
 def check_names(finding: Any, case: Any, witness: Any, space: Mapping[str, Any], texts: tuple[str, ...]) -> None:
-    """Each name of a leaf evaluates to that leaf, and each other name to something that the program has; none of a loop's names
-    is given to a leaf."""
+    """Check that each name of a leaf evaluates to that leaf and each other name to an object of the program, and that no leaf is
+    named by a loop variable."""
     learners = {one.name: case.tensors[key] for key, one in case.learners.items()}
-    functions = {node.name for text in texts for node in ast.walk(parsed(text)) if isinstance(node, ast.FunctionDef)}
+    functions = {node.name for text in texts for node in ast.walk(parse(text)) if isinstance(node, ast.FunctionDef)}
     passing = loop_variables(texts)
     for text in names_in(finding.message):
-        value = evaluated(text, space)
+        value = evaluate(text, space)
         if text in learners:
             assert value is learners[text], (text, finding)
-        elif value is MISSING:  # the program has it as an expression, in a function of its own
+        elif value is MISSING:  # an expression of the program, in a function
             assert text in functions or ast.unparse(ast.parse(text)) in witness.ran, (text, finding)
     for text in [one for key in LEAVES for one in flat(finding.evidence.get(key, ()))]:
-        assert evaluated(text, space) is not MISSING, (text, finding)
+        assert evaluate(text, space) is not MISSING, (text, finding)
         assert re.split(r"[.\[]", text)[0] not in passing, (text, finding)
 
 
-def evaluated(text: str, space: Mapping[str, Any]) -> Any:
+def evaluate(text: str, space: Mapping[str, Any]) -> Any:
     """Return the value of a name in a namespace; `MISSING` if there is none."""
     try:
         return eval(text, dict(space))
@@ -60,7 +60,7 @@ def evaluated(text: str, space: Mapping[str, Any]) -> Any:
         return MISSING
 
 
-def parsed(text: str) -> ast.Module:
+def parse(text: str) -> ast.Module:
     return ast.parse(text.removeprefix("%%grad"))
 
 

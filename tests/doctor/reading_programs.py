@@ -1,9 +1,9 @@
-"""Training programs as people write them, each in a healthy and in a faulty form; `programs/` holds their files.
+"""Training programs as people write them, each in a healthy and in a faulty form. Their files are in `programs/`.
 
-A file runs alone (`python gan.py`) and is healthy. The faulty form differs in one to three lines: it lacks the lines that end in
-`# healthy`, and has those that stand as `# faulty: …` in comments. The docstring ends with the fault: its kinds, any of which is
-right, and what it is; it begins with "Note" where others write the same on purpose, so that no more than a Note is due. The lines
-at fault are those with the mark `# cause`, or else the faulty ones.
+A file runs alone (`python gan.py`) and is healthy. The faulty form differs in one to three lines: lines that end in `# healthy`
+are removed, and comments `# faulty: …` become code. The docstring ends with the fault: its kinds, any of which is right, and a
+description. "Note" instead of "Fault" means that others write the same on purpose, so the doctor should only report a Note.
+The lines at fault are those marked `# cause`, or otherwise the faulty ones.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Program:
     Attributes
     ----------
     text : str
-        Its source, without marks.
+        Its source without marks.
     kinds : tuple of str
-        The kinds of finding that would be right; none for the healthy form.
+        The kinds of finding that are right; empty for the healthy form.
     lines : frozenset of int
-        The lines at fault, the first line of the text being 1.
+        The lines at fault, counted from 1.
     remark : bool
-        Whether a Note is what is due.
+        Whether a Note is expected instead of a Problem.
     """
 
     text: str
@@ -40,7 +40,7 @@ class Program:
 
 
 def read(name: str, faulty: bool) -> Program:
-    """The program of a name, healthy or faulty."""
+    """Return the healthy or the faulty form of a program."""
     source = (FOLDER / f"{name}.py").read_text()
     declared = FAULT.search(source)
     assert declared, f"{name}: its docstring names no fault"

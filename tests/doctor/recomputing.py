@@ -1,7 +1,7 @@
-"""The numbers of a finding, recomputed from a program that ran by itself (`witness`), by formulas of their own.
+"""Recompute the numbers of a finding from a run of the program without the explorer (`witness`), by independent formulas.
 
-Of the case and its trace nothing is used but which expression, module or leaf a finding points to. `RULES` says by kind how the
-numbers of its evidence come out; a number for which there is no rule is an error.
+The case and its trace are only used to find the expression, module or leaf that a finding points to. `RULES` has the function
+that recomputes the numbers of each kind's evidence. A number without a rule is an error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from symptoms import array
 from witness import Seen, Witness
 
-# What is no measurement: which node or name something is, and how it is spelled.
+# Keys of the evidence that are not measurements: nodes, names and spellings.
 POINTERS = frozenset(("at", "nodes", "start", "end", "leaf", "maker", "source", "argument", "then", "made", "leaves", "name", "of",  # noqa: E501
                       "modules", "type", "dtype", "matrix", "factors", "since", "mask", "hiding", "weights", "seen",
                       "reduction"))  # fmt: skip
@@ -24,16 +24,16 @@ GREATEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max), "flo
 
 
 class Program:
-    """A witness, and what the nodes of a trace point to in it."""
+    """A witness, and the values in it that the nodes of a trace point to."""
 
     def __init__(self, witness: Witness, case: Any) -> None:
         self.w, self.case, self.nodes = witness, case, () if case.trace is None else case.trace.nodes
 
-    def seen(self, i: int) -> list[Seen]:
-        """The values of the expression, or of the module, that a node stands for."""
+    def values(self, i: int) -> list[Seen]:
+        """Return the values of a node's expression or module."""
         node = self.nodes[i]
         if node.kind == "leaf":
-            leaf = self.w.named(node.name.partition(", ")[0])
+            leaf = self.w.resolve(node.name.partition(", ")[0])
             return [Seen(leaf, array(leaf), 0, 0, 0)]
         kinds = {call.path: call.kind for call in self.case.trace.calls}
         if node.module and kinds.get(node.module, "") in PLAIN_MODULES:
@@ -41,29 +41,29 @@ class Program:
         return self.w.of(node.place.source) if node.place is not None else []
 
     def value(self, i: int) -> np.ndarray:
-        return self.seen(i)[self.turn(i)].numbers
+        return self.values(i)[self.execution(i)].numbers
 
-    def turn(self, i: int) -> int:
-        """Which of the executions of its expression a node is."""
+    def execution(self, i: int) -> int:
+        """Return the index of a node among the executions of its expression."""
         same = [k for k, node in enumerate(self.nodes)
                 if (node.place, node.module, node.operation) == (self.nodes[i].place, self.nodes[i].module, self.nodes[i].operation)]  # fmt: skip  # noqa: E501
-        return same.index(i) if len(same) == len(self.seen(i)) else -1
+        return same.index(i) if len(same) == len(self.values(i)) else -1
 
     def grad(self, i: int) -> np.ndarray:
-        one = self.seen(i)[self.turn(i)]
+        one = self.values(i)[self.execution(i)]
         if one.grad is None:
-            raise LookupError(f"no gradient is kept of {self.nodes[i].place}")
+            raise LookupError(f"{self.nodes[i].place} has no gradient")
         return one.grad
 
-    def given(self, i: int, argument: int = 0) -> Seen:
-        """What an operation was given: of a module its input, of an expression an operand, a receiver or an argument."""
+    def operand(self, i: int, argument: int = 0) -> Seen:
+        """Return an input of an operation: the input of a module, or an operand, the receiver or an argument of an expression."""
         node = self.nodes[i]
         kinds = {call.path: call.kind for call in self.case.trace.calls}
         if node.module and kinds.get(node.module, "") in PLAIN_MODULES:
-            return self.w.calls(node.module)[self.turn(i)].given[0]
+            return self.w.calls(node.module)[self.execution(i)].given[0]
         tree = ast.parse(node.place.source, mode="eval").body
         parts = operands(tree, node.operation)
-        return self.w.of(ast.unparse(parts[argument]))[self.turn(i)]
+        return self.w.of(ast.unparse(parts[argument]))[self.execution(i)]
 
 
 PLAIN_MODULES = (
@@ -72,7 +72,7 @@ PLAIN_MODULES = (
 
 
 def operands(tree: ast.expr, operation: str) -> list[ast.expr]:
-    """The tensors in an expression, in the order of the operation's arguments."""
+    """Return the tensors in an expression, in the order of the operation's arguments."""
     if isinstance(tree, ast.BinOp):
         both = [tree.left, tree.right]
         return both[::-1] if operation.startswith("Reciprocal") else both
@@ -107,7 +107,7 @@ def of_flat(p: Program, f: Any) -> dict[str, Any]:
 
 
 def of_frozen(p: Program, f: Any) -> dict[str, Any]:
-    models = [p.w.named(name) for name in f.evidence["modules"]]
+    models = [p.w.resolve(name) for name in f.evidence["modules"]]
     return {"parameters": len([q for model in models for q in model.parameters()])}
 
 
@@ -167,18 +167,18 @@ def of_empty(p: Program, f: Any) -> dict[str, Any]:
 
 
 def last_runs(p: Program, keys: Any) -> list[list[dict[str, Any]]]:
-    """The runs of some leaves in the last cell."""
+    """Return the runs of some leaves in the last cell."""
     return [runs for key in keys if (runs := [r for r in p.w.run_of(key) if r["at"] >= p.w.before_last])]
 
 
 def of_idle(p: Program, f: Any) -> dict[str, Any]:
-    """The calls of backward in the last cell, and the last loss."""
+    """Count the calls of backward in the last cell, and return the last loss."""
     sweeps = p.w.sweeps[p.w.before_last :]
     return {"calls": len(sweeps), "loss": sweeps[-1].loss}
 
 
 def of_rates(p: Program, f: Any) -> dict[str, Any]:
-    """The learning rates of the steps, up to the first after which none is above 1e-4 of the largest; or the steps by hand."""
+    """Return the learning rates up to the first step after which none exceeds 1e-4 of the largest, or the manual steps."""
     if "of" in f.evidence:
         runs = last_runs(p, [p.w.key(name) for name in f.evidence["of"]])
         return {"steps": len(runs[0]), "gradient norm": math.hypot(*(norm(one[0]["arrived"]) for one in runs))}
@@ -189,7 +189,7 @@ def of_rates(p: Program, f: Any) -> dict[str, Any]:
 
 
 def of_clipping(p: Program, f: Any) -> dict[str, Any]:
-    """The norm that backward left at its first and its last call, and the number that the statement is given."""
+    """Return the gradient norm after the first and the last call of backward, and the limit that the statement passes."""
     held = {id(q) for v in p.w.space.values() if hasattr(v, "param_groups") for g in v.param_groups for q in g["params"]}
     first, last = (math.hypot(*(norm(runs[at]["after"]) for runs in last_runs(p, held))) for at in (0, -1))
     tree = next(
@@ -226,7 +226,7 @@ def of_steps(p: Program, f: Any) -> dict[str, Any]:
         pushed = runs[-1]["arrived"] != 0
         return {"stuck": (runs[-1]["step"][pushed] == 0).mean(), "weight": norm(runs[-1]["weight"]), "rates": rates,
                 "gradient norm": norm(runs[-1]["arrived"])}  # fmt: skip
-    several = [p.w.run_of(p.w.key(name)) for name in f.evidence["leaves"]]  # of these the one with the largest gradient counts
+    several = [p.w.run_of(p.w.key(name)) for name in f.evidence["leaves"]]  # the one with the largest gradient counts
     steps = [max(pairs, key=lambda pair: norm(pair[1]["arrived"])) for pairs in zip(*map(pairwise, several), strict=True)]
     turns = [float((a["arrived"] * b["arrived"]).sum() / norm(a["arrived"]) / norm(b["arrived"])) for a, b in steps]
     losses = [s.loss for s in p.w.sweeps]
@@ -234,12 +234,12 @@ def of_steps(p: Program, f: Any) -> dict[str, Any]:
 
 
 def in_cell(p: Program, key: int) -> list[dict[str, Any]]:
-    """The run of a leaf in the last cell; `at` counts its sweeps from 1."""
+    """Return the run of a leaf in the last cell; `at` counts its sweeps from 1."""
     return [{**run, "at": run["at"] - p.w.before_last + 1} for run in p.w.run_of(key) if run["at"] >= p.w.before_last]
 
 
 def of_long_step(p: Program, f: Any) -> dict[str, Any]:
-    """The first sweep of the cell after which a matrix moved by more than ten times its norm, and there the longest step."""
+    """Return the longest step after the first sweep of the cell after which a matrix moved by more than ten times its norm."""
     runs = [run for key in p.w.end for run in in_cell(p, key) if run["weight"].ndim >= 2 and np.isfinite(run["arrived"]).all()]
     ratio = [norm(run["step"]) / max(norm(run["weight"]), 1e-300) for run in runs]
     first = min(run["at"] for run, far in zip(runs, ratio, strict=True) if far > 10)
@@ -256,7 +256,7 @@ def of_long_step(p: Program, f: Any) -> dict[str, Any]:
         "next": losses[first] if len(losses) > first else None,
     }
     if "input" in f.evidence:
-        x = array(p.w.named(f.message.split("`")[1]))
+        x = array(p.w.resolve(f.message.split("`")[1]))
         found |= {"input": np.sqrt((x**2).mean()), "largest": abs(x).max()}
     return found
 
@@ -272,7 +272,7 @@ def of_decay(p: Program, f: Any) -> dict[str, Any]:
 def of_sum(p: Program, f: Any) -> dict[str, Any]:
     tree = ast.parse(p.nodes[f.node].place.source, mode="eval").body
     losses = [s.loss for s in p.w.sweeps]
-    stated = f.evidence.get("last", 0)  # of a sweep that was looked at
+    stated = f.evidence.get("last", 0)  # the loss of a sweep that was examined
     found: dict[str, Any] = {"first": losses[0], "last": min(losses[1:], key=lambda x: abs(x - stated))} if losses[1:] else {}
     if "ratio" in f.evidence:
         runs = [run for key in p.w.end for run in p.w.run_of(key)]
@@ -291,21 +291,21 @@ def of_way(p: Program, f: Any) -> dict[str, Any]:
     gains = []
     for i in e["nodes"]:
         try:
-            given = p.given(i).grad
+            given = p.operand(i).grad
         except (LookupError, IndexError):
             given = None
-        if given is None:  # a product's own input is the activation before it
+        if given is None:  # the input of a product is the activation before it
             given = p.grad(i - 1)
         gains.append(norm(given) / norm(p.grad(i)))
     found = {"first": norm(p.grad(e["start"])), "last": norm(p.grad(e["end"])), "operations": len(gains),
              "product": math.prod(gains), "each": math.prod(gains) ** (1 / len(gains))}  # fmt: skip
-    found["layers"] = sum(len(p.seen(i)) for i in layers(p))
+    found["layers"] = sum(len(p.values(i)) for i in layers(p))
     if "scale" in e:
-        weight = array(p.w.named(p.nodes[e["matrix"]].name.partition(", ")[0]))
+        weight = array(p.w.resolve(p.nodes[e["matrix"]].name.partition(", ")[0]))
         linear = p.nodes[e["matrix"]].name.partition(", ")[0].endswith(".weight")  # (out, in), and of x @ W (in, out)
         found |= {"scale": np.sqrt((weight**2).mean()), "xavier": math.sqrt(2 / sum(weight.shape)),
                   "he": math.sqrt(2 / weight.shape[1 if linear else 0]), "shape": weight.shape}  # fmt: skip
-    if "bound" in e:  # the steepest slope, by differences
+    if "bound" in e:  # the largest slope, by finite differences
         x = np.linspace(-3, 3, 60001)
         found["bound"] = (np.diff(1 / (1 + np.exp(-x))) / np.diff(x)).max()
     if "constant" in e:
@@ -317,7 +317,7 @@ def of_way(p: Program, f: Any) -> dict[str, Any]:
 
 
 def layers(p: Program) -> list[int]:
-    """One node of each line or module that is a product with a weight."""
+    """Return one node of each line or module that multiplies by a weight."""
     found: dict[Any, int] = {}
     for i, node in enumerate(p.nodes):
         if node.operation.startswith(("Mm", "Addmm", "Linear")) and node.kind == "operation":
@@ -327,10 +327,10 @@ def layers(p: Program) -> list[int]:
 
 def of_recurrence(p: Program, f: Any) -> dict[str, Any]:
     node = p.nodes[f.evidence["start"]]
-    seen = p.seen(f.evidence["start"])
+    seen = p.values(f.evidence["start"])
     inner = any(call.kind == "RNNCell" and call.path == node.module for call in p.case.trace.calls)
     g = [one.grad for one in seen if one.grad is not None]
-    if inner:  # the state is tanh of a sum: what arrives at the sum is (1 - h²) times that at h
+    if inner:  # the state is tanh of a sum, whose gradient is (1 - h²) times that of h
         g = [one.grad * (1 - one.numbers**2) for one in p.w.calls(node.module)]
     first, last, steps = norm(g[0]), norm(g[-1]), len(g)
     return {"first": first, "last": last, "steps": steps, "each": (first / last) ** (1 / (steps - 1))}
@@ -338,7 +338,7 @@ def of_recurrence(p: Program, f: Any) -> dict[str, Any]:
 
 # ----------------------------------------------------------------------------------------------------------------- units
 def of_dead(p: Program, f: Any) -> dict[str, Any]:
-    x = p.given(f.node).numbers
+    x = p.operand(f.node).numbers
     found: dict[str, Any] = {"least": x.min(), "greatest": x.max()}
     if "units" in f.evidence:
         units = x.shape[-1]
@@ -353,7 +353,7 @@ STEEP = {"sigmoid": (0.25, lambda x: 1 / (2 + np.exp(-x) + np.exp(x))), "tanh": 
 def of_saturated(p: Program, f: Any) -> dict[str, Any]:
     node = p.nodes[f.node]
     if "rows" in f.evidence:
-        y, x = p.value(f.node), p.given(f.node).numbers
+        y, x = p.value(f.node), p.operand(f.node).numbers
         rows = y.reshape(-1, y.shape[-1])
         sharp = int((rows.max(-1) > 0.999).sum())
         return {"rows": len(rows), "sharp": sharp, "share": sharp / len(rows), "largest": abs(x).max()}
@@ -361,17 +361,17 @@ def of_saturated(p: Program, f: Any) -> dict[str, Any]:
         return of_gates(p, f)
     name = node.operation.partition("Backward")[0].lower()
     steepest, slope = STEEP[name]
-    x, g = p.given(f.node).numbers, p.grad(f.node)
+    x, g = p.operand(f.node).numbers, p.grad(f.node)
     reached = g != 0
     inputs = [array(v) for v in p.w.space.values() if isinstance(v, p.w.lib.Tensor) and "input" in f.evidence]
     size = min((np.sqrt((v**2).mean()) for v in inputs), key=lambda y: abs(y - f.evidence["input"]), default=0)
     low = int((slope(x)[reached] < 0.01 * steepest).sum())
     return {"elements": int(reached.sum()), "flat": low, "share": low / reached.sum(), "slope": 0.01 * steepest,
-            "members": len(p.seen(f.node)), "largest": abs(x).max(), "input": size}  # fmt: skip
+            "members": len(p.values(f.node)), "largest": abs(x).max(), "input": size}  # fmt: skip
 
 
 def of_gates(p: Program, f: Any) -> dict[str, Any]:
-    """An LSTM by hand, of which the sigmoids that are shut are counted."""
+    """Count the closed sigmoid gates of an LSTM written by hand."""
     (module,) = [m for m, _ in p.w.modules if type(m).__name__ == "LSTM"][:1] or [p.w.space["lstm"]]
     wi, wh, bi, bh = (array(getattr(module, name)) for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"))
     n, h, c, flat, largest = wh.shape[1], 0.0, 0.0, 0, None
@@ -391,19 +391,19 @@ def of_gates(p: Program, f: Any) -> dict[str, Any]:
 
 # --------------------------------------------------------------------------------------------------------------- numbers
 def of_mask(p: Program, f: Any) -> dict[str, Any]:
-    """The rows of a mask that hide every key."""
-    mask = p.w.named(f.evidence["mask"])
+    """Find the rows of a mask that hide every key."""
+    mask = p.w.resolve(f.evidence["mask"])
     numbers = np.asarray(mask.detach().cpu().numpy())
     hidden = numbers == f.evidence["hiding"] if numbers.dtype == bool else np.isneginf(numbers)
     return {"rows": tuple(map(tuple, np.argwhere(hidden.all(-1)).tolist()))}
 
 
 def of_class_weights(p: Program, f: Any) -> dict[str, Any]:
-    """How many class weights there are, all 0, or the classes that occur, whose weights are."""
+    """Count the class weights if all are 0, and list the classes that occur, whose weights are 0."""
     call = ast.parse(p.nodes[f.node].place.source, mode="eval").body
     assert isinstance(call, ast.Call)
     given = next((k.value for k in call.keywords if k.arg == "weight"), None)
-    weights = p.w.of(ast.unparse(given))[-1].numbers if given is not None else array(p.w.named(ast.unparse(call.func)).weight)
+    weights = p.w.of(ast.unparse(given))[-1].numbers if given is not None else array(p.w.resolve(ast.unparse(call.func)).weight)
     targets = p.w.of(ast.unparse(call.args[1]))[-1].numbers.astype(int)
     occurring = np.unique(targets[targets >= 0])
     assert not weights[occurring].any()
@@ -417,12 +417,12 @@ def of_birth(p: Program, f: Any) -> dict[str, Any]:
         return of_class_weights(p, f) | {"nans": 1, "infs": 0}
     e, i = f.evidence, f.node
     y = p.value(i)
-    harmed = y if not np.isfinite(y).all() else handed(p, i)
+    harmed = y if not np.isfinite(y).all() else input_gradient(p, i)
     found: dict[str, Any] = {"nans": int(np.isnan(harmed).sum()), "infs": int(np.isinf(harmed).sum())}
     if "then_nans" in e:
         found["then_nans"] = int(np.isnan(p.value(e["then"])).sum())
     try:
-        x = p.given(i, e.get("argument", 0)).numbers
+        x = p.operand(i, e.get("argument", 0)).numbers
     except (LookupError, IndexError):
         x = y
     finite = x[np.isfinite(x)]
@@ -433,12 +433,12 @@ def of_birth(p: Program, f: Any) -> dict[str, Any]:
     if finite.size:
         found |= {"least": finite.min(), "below": int((x < 0).sum()), "greatest": finite.max(), "largest": abs(finite).max()}
     found["ends"] = int((abs(x) == 1).sum())
-    dtype = str(p.seen(i)[p.turn(i)].tensor.dtype).rpartition(".")[2]
+    dtype = str(p.values(i)[p.execution(i)].tensor.dtype).rpartition(".")[2]
     found["limit"] = math.log(GREATEST.get(dtype, math.inf)) if dtype in GREATEST else 0.0
     found["bound"] = GREATEST.get(dtype)
     tree = ast.parse(p.nodes[i].place.source, mode="eval").body
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.MatMult) and isinstance(e.get("largest"), tuple):
-        found["largest"] = tuple(abs(p.given(i, k).numbers).max() for k in (0, 1))
+        found["largest"] = tuple(abs(p.operand(i, k).numbers).max() for k in (0, 1))
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Pow) and isinstance(tree.right, ast.Constant):
         found |= {"exponent": tree.right.value, "slope": tree.right.value - 1}
         if isinstance(e.get("largest"), tuple):
@@ -446,9 +446,9 @@ def of_birth(p: Program, f: Any) -> dict[str, Any]:
     return found
 
 
-def handed(p: Program, i: int) -> np.ndarray:
-    """What an operation whose value is finite hands back: its derivative by its formula, times what arrives at it."""
-    name, x, g = p.nodes[i].operation.partition("Backward")[0], p.given(i).numbers, p.grad(i)
+def input_gradient(p: Program, i: int) -> np.ndarray:
+    """Return the gradient of the input of an operation with a finite value: its derivative times the upstream gradient."""
+    name, x, g = p.nodes[i].operation.partition("Backward")[0], p.operand(i).numbers, p.grad(i)
     with np.errstate(all="ignore"):
         if name == "Sqrt":
             return g * (0.5 / np.sqrt(x))
@@ -459,17 +459,17 @@ def handed(p: Program, i: int) -> np.ndarray:
             return g * (-1 / np.sqrt(1 - x**2))
         if name == "Var":  # 2 (x - mean) / (n - 1)
             return g * (2 * (x - x.mean(0)) / np.float64(len(x) - 1))
-    raise LookupError(f"no derivative of {name} is written here")
+    raise LookupError(f"the derivative of {name} is missing here")
 
 
 def of_input(p: Program, f: Any) -> dict[str, Any]:
     name = f.message.split("`")[1]
-    x = array(p.w.named(name))
+    x = array(p.w.resolve(name))
     return {"nans": int(np.isnan(x).sum()), "infs": int(np.isinf(x).sum()), "size": x.size}
 
 
 def of_unstable(p: Program, f: Any) -> dict[str, Any]:
-    """The inputs of a formula now, and where it overflows: 1 / exp(-limit), and the first sigmoid that is rounded to 1."""
+    """Return the current inputs of a formula and its limits: where exp overflows, and the first sigmoid that is rounded to 1."""
     e = f.evidence
     found: dict[str, Any] = {}
     maker = p.w.of(p.nodes[e["maker"]].place.source)[-1]
@@ -478,12 +478,12 @@ def of_unstable(p: Program, f: Any) -> dict[str, Any]:
     logits = np.linspace(0, 60, 600_001, dtype="float64" if dtype == "float64" else "float32")
     found["rounds"] = logits[(1 / (1 + np.exp(-logits))).astype(dtype) == 1].min()
     if "source" in e:
-        found["greatest"] = p.given(e["source"]).numbers.max()
+        found["greatest"] = p.operand(e["source"]).numbers.max()
     return found
 
 
 def of_near_limit(p: Program, f: Any) -> dict[str, Any]:
-    """The distance of the inputs from the pole of an operation, by its name."""
+    """Return the distance of the inputs from the pole of an operation."""
     e, i = f.evidence, f.node
     if "bound" in e:
         return {"largest": abs(p.value(i)).max(), "bound": GREATEST["float16"]}
@@ -491,8 +491,8 @@ def of_near_limit(p: Program, f: Any) -> dict[str, Any]:
         made, rows = p.w.of(p.nodes[e["maker"]].place.source)[-1].numbers, p.w.of(p.nodes[i].place.source)[-1].numbers
         share = (made == 0).mean()
         return {"share": share, "percent": 100 * share, "length": made.shape[-1], "rows": rows.size}
-    x = p.given(i, e["argument"]).numbers
-    dtype = str(p.seen(i)[p.turn(i)].tensor.dtype).rpartition(".")[2]
+    x = p.operand(i, e["argument"]).numbers
+    dtype = str(p.values(i)[p.execution(i)].tensor.dtype).rpartition(".")[2]
     name = p.nodes[i].operation.partition("Backward")[0]
     pole = {"Acos": 1.0, "Asin": 1.0, "Atanh": 1.0, "Log1P": -1.0, "Acosh": 1.0}.get(name, 0.0)
     found = {"distance": abs(abs(x) - abs(pole)).min(), "size": x.size, "greatest": x.max(), "limit": math.log(GREATEST[dtype])}
@@ -522,29 +522,29 @@ def of_cancelled(p: Program, f: Any) -> dict[str, Any]:
         return of_constant(p, f)
     if "norms" not in f.evidence:
         found: dict[str, Any] = {"arrived": norm(p.grad(f.node))}
-        given = p.given(f.node).grad
+        given = p.operand(f.node).grad
         return found | ({"handed": norm(given)} if given is not None else {"handed": 0.0})
-    leaf = p.seen(f.node)[-1]
+    leaf = p.values(f.node)[-1]
     total = norm(leaf.grad if leaf.grad is not None else 0)
     return {"total": total, "norms": contributions(p, f.node)}
 
 
 def of_constant(p: Program, f: Any) -> dict[str, Any]:
-    """Of a normalisation over an axis of one element: the shape of its input, and its result, which is the same everywhere."""
-    given = p.given(f.evidence["reduction"])
+    """Return the input shape and the constant result of a normalisation over an axis of one element."""
+    given = p.operand(f.evidence["reduction"])
     shape = given.numbers.shape
     lonely = [axis for axis, size in enumerate(shape) if size == 1]
     x = given.numbers.reshape(-1)
     name = p.nodes[f.node].operation.partition("Backward")[0]
     result = {"LogSoftmax": np.log(np.exp(x - x) / np.exp(x - x))}.get(name)
     if result is None:
-        result = p.seen(f.node)[-1].numbers if not p.nodes[f.node].module else x / x
+        result = p.values(f.node)[-1].numbers if not p.nodes[f.node].module else x / x
     axis = 1 if name == "NativeGroupNorm" else lonely[-1]  # a group is one of the channels
     return {"shape": shape, "axis": axis, "result": float(result.reshape(-1)[0])}
 
 
 def contributions(p: Program, i: int) -> tuple[float, ...]:
-    """‖what comes to a tensor‖ over each expression that was computed from it, by differences of that expression alone."""
+    """Return the norm of the gradient that a tensor receives from each expression that uses it, by finite differences."""
     found = []
     for edge in p.case.trace.edges:
         if edge.source != i:
@@ -559,7 +559,7 @@ def contributions(p: Program, i: int) -> tuple[float, ...]:
         g = p.grad(t)
         tree = ast.parse(p.nodes[t].place.source, mode="eval").body
         parts = operands(tree, "")
-        x, own = p.seen(i)[-1].numbers, ast.unparse(parts[edge.argument])
+        x, own = p.values(i)[-1].numbers, ast.unparse(parts[edge.argument])
         assert own == ast.unparse(ast.parse(p.nodes[i].name or p.nodes[i].place.source, mode="eval")), (own, p.nodes[i])
         slope = np.zeros_like(x)
         for at in np.ndindex(x.shape):
@@ -567,14 +567,14 @@ def contributions(p: Program, i: int) -> tuple[float, ...]:
             for h in (-0.5e-3, 0.5e-3):
                 moved = x.copy()
                 moved[at] += h
-                values.append(evaluated(p, tree, edge.argument, moved))
+                values.append(evaluate(p, tree, edge.argument, moved))
             slope[at] = (g * (values[1] - values[0]) / 1e-3).sum()
         found.append(norm(slope))
     return tuple(found)
 
 
-def evaluated(p: Program, tree: Any, argument: int, x: np.ndarray) -> np.ndarray:
-    """An expression with one of its operands replaced, the others as they were, in float64."""
+def evaluate(p: Program, tree: Any, argument: int, x: np.ndarray) -> np.ndarray:
+    """Evaluate an expression in float64 with one operand replaced."""
     if isinstance(tree, ast.BinOp):
         both = [x if k == argument else p.w.of(ast.unparse(part))[-1].numbers for k, part in enumerate((tree.left, tree.right))]
         return {ast.Sub: np.subtract, ast.Add: np.add, ast.Div: np.divide, ast.Mult: np.multiply}[type(tree.op)](*both)
@@ -605,20 +605,20 @@ RANGES = {"Sigmoid": (0, 1), "Tanh": (-1, 1), "Relu": (0, None), "Softplus": (0,
 
 
 def of_limited(p: Program, f: Any) -> dict[str, Any]:
-    """The extremes of the targets, their zeros, and the range of the activation."""
-    targets = p.given(f.node, f.evidence["argument"]).numbers
+    """Return the extremes and the zeros of the targets, and the range of the activation."""
+    targets = p.operand(f.node, f.evidence["argument"]).numbers
     low, high = RANGES[p.nodes[f.evidence["maker"]].operation.partition("Backward")[0]]
     return {"least": targets.min(), "greatest": targets.max(), "zeros": int((targets == 0).sum()), "size": targets.size,
             "bound": 0.5, "low": low, "high": high}  # fmt: skip
 
 
 def of_advantage(p: Program, f: Any) -> dict[str, Any]:
-    """The gradient of one factor of a product: that of the product times the other factor."""
-    return {"norm": norm(p.grad(f.node) * p.given(f.node, 1 - f.evidence["argument"]).numbers)}
+    """Compute the gradient of one factor of a product: that of the product times the other factor."""
+    return {"norm": norm(p.grad(f.node) * p.operand(f.node, 1 - f.evidence["argument"]).numbers)}
 
 
 def of_batch_softmax(p: Program, f: Any) -> dict[str, Any]:
-    """The probabilities of an example of a softmax over the batch: what they add up to, from the shape of the result."""
+    """Sum the probabilities of each example of a softmax over the batch."""
     node = p.nodes[f.node]
     result = p.w.calls(node.module)[-1].numbers if node.module else p.value(f.node)
     probabilities = np.exp(result) if (result < 0).any() else result
@@ -626,10 +626,10 @@ def of_batch_softmax(p: Program, f: Any) -> dict[str, Any]:
 
 
 def of_equal_units(p: Program, f: Any) -> dict[str, Any]:
-    """The units of a layer by its result, and the steps by the sweeps after which its weight was another one."""
+    """Count the units of each layer, and the sweeps after which its weight changed."""
     units, steps = [], []
     for name in f.evidence["leaves"]:
-        weight, runs = array(p.w.named(name)), in_cell(p, p.w.key(name))
+        weight, runs = array(p.w.resolve(name)), in_cell(p, p.w.key(name))
         columns = [axis for axis in (0, 1) if np.ptp(weight, axis=axis).max() < 1e-6]
         units.append(weight.shape[columns[0]])
         steps.append(sum(bool(run["step"].any()) for run in runs))
@@ -637,7 +637,7 @@ def of_equal_units(p: Program, f: Any) -> dict[str, Any]:
 
 
 def of_overwritten(p: Program, f: Any) -> dict[str, Any]:
-    """The shape of what was overwritten is that of a tensor that the program has."""
+    """Look for a tensor of the program with the shape of the overwritten one."""
     shapes = [tuple(value.shape) for value in p.w.space.values() if isinstance(value, p.w.lib.Tensor)]
     return {"shape": next((shape for shape in shapes if shape == tuple(f.evidence["shape"])), None)}
 

@@ -1,4 +1,4 @@
-"""Runs the cells of a row in a real IPython shell, under `%%grad` where they say so."""
+"""Run the cells of a row in a real IPython shell, with their `%%grad` lines."""
 
 from __future__ import annotations
 
@@ -25,46 +25,46 @@ np.random.seed(0);
 
 
 class Run:
-    """The cells of a row, run in `shell` on one library.
+    """The cells of a row, run in `shell` with one library.
 
     Attributes
     ----------
     last : Ran or None
-        What the last cell gave; the earlier ones all ended well. None after `leave`.
+        Result of the last cell; all earlier cells succeeded. None after `leave`.
     """
 
     def __init__(self, shell: Any, library: str, texts: tuple[str, ...]) -> None:
         self.shell = shell
         shell.ip.run_line_magic(
             "config", "GradMagics.graph = False"
-        )  # nobody looks at the pictures, and they are most of the time
+        )  # drawing takes most of the time, and no test looks at the pictures
         for name in list(notebook.numbers):
-            linecache.cache.pop(name, None)  # a kernel that has just started knows no cells
+            linecache.cache.pop(name, None)  # a new kernel has no cells
         shell.ok(PRELUDE.format(library=library))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the libraries warn of some faults; that is not what is tested
+            warnings.simplefilter("ignore")  # the libraries warn about some faults, which is not tested here
             for text in texts[:-1]:
                 shell.ok(text)
             self.last = shell.run(texts[-1])
 
     @property
     def error(self) -> str | None:
-        """The name of the error with which the last cell ended."""
+        """Name of the error that the last cell raised, or None."""
         return None if self.last.error is None else type(self.last.error).__name__
 
     @property
     def said(self) -> str:
-        """What the last cell printed, its traceback included."""
+        """Output of the last cell, including its traceback."""
         return self.last.stdout + self.last.stderr
 
     def holds(self, predicate: str) -> bool:
-        """Whether a row's predicate holds over the names that the cells left."""
+        """Return whether a predicate of the row is true for the names that the cells defined."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns when the .grad of a non-leaf is read
             return bool(eval(predicate, {**self.shell.ns, **SYMPTOMS}))
 
     def leave(self) -> None:
-        """Let go of the cells' tensors, and put right the mode that a fault left behind. May be called again."""
+        """Release the cells' tensors, and restore the grad mode. May be called again."""
         if self.last is None:
             return
         self.shell.ok("torch.set_grad_enabled(True);")

@@ -1,14 +1,14 @@
-"""Nets over seeds, widths, depths, initialisations and activations, with the truth known by formula.
+"""Nets of several seeds, widths, depths, initialisations and activations, whose gradients are known by a formula.
 
-The truth is the mean-field recursion of Poole et al. 2016 and Schoenholz et al. 2017 ("Deep Information Propagation"), for a net
-without biases, of width n, whose weights are normal with variance σ²/n:
+The formula is the mean-field recursion of Poole et al. 2016 and Schoenholz et al. 2017 ("Deep Information Propagation") for a net
+of width n without biases, whose weights are normal with variance σ²/n:
 
     q' = σ² E[φ(√q z)²],    χ = σ² E[φ′(√q z)²],    z ~ N(0, 1)
 
-The squared norm of the gradient with respect to a layer's input is χ of that layer times that of its output, in the mean over
-weights, so over a net it changes by the product of all χ. A net is called *vanishing* where the root of that product is below
-`LOST`, *exploding* where it is above `GAINED`, *healthy* where it lies between `LOST_CLEAR` and `GAINED_CLEAR`,
-and otherwise not judged: there the doctor may speak or not. `gains` is what a net really does.
+On average over the weights, the squared norm of the gradient with respect to a layer's input is χ of that layer times that of its
+output, so it changes over the net by the product of all χ. A net is *vanishing* if the root of that product is below `LOST`,
+*exploding* if it is above `GAINED`, and *healthy* if it is between `LOST_CLEAR` and `GAINED_CLEAR`. Other nets are not judged:
+the doctor may report them or not. `gains` computes the actual gradients of a net.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ LOST, GAINED = 1e-5, 1e5
 LOST_CLEAR, GAINED_CLEAR = 1e-2, 1e2
 
 STEP = 0.005
-NODES = np.arange(-2400, 2400) * STEP + STEP / 2  # midpoints up to 12 standard deviations; none of them is at a kink at 0
+NODES = np.arange(-2400, 2400) * STEP + STEP / 2  # midpoints up to 12 standard deviations; none is at the kink at 0
 WEIGHTS = np.exp(-(NODES**2) / 2) * STEP
 
 
 def mean(f: Callable[[np.ndarray], np.ndarray]) -> float:
-    """E[f(z)] of a standard normal z, by the midpoint rule."""
+    """Return E[f(z)] for a standard normal z, by the midpoint rule."""
     return float((WEIGHTS * f(NODES)).sum() / math.sqrt(2 * math.pi))
 
 
@@ -43,8 +43,8 @@ ACTIVATIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.nd
     "tanh": (np.tanh, lambda x: 1 - np.tanh(x) ** 2),
     "sigmoid": (sigmoid, lambda x: sigmoid(x) * (1 - sigmoid(x))),
 }
-# σ of the initialisations: He et al. 2015, Glorot and Bengio 2010 for equal fans, torch's default of Linear (uniform to 1/√n),
-# and what people do instead.
+# σ of the initialisations: He et al. 2015, Glorot and Bengio 2010 for equal fans, PyTorch's default for Linear (uniform to 1/√n),
+# and common choices by hand.
 SCALES: dict[str, Callable[[int], float]] = {
     "he": lambda n: math.sqrt(2),
     "xavier": lambda n: 1.0,
@@ -56,8 +56,8 @@ SCALES: dict[str, Callable[[int], float]] = {
 
 @dataclass(frozen=True)
 class Net:
-    """One net of the sweep: `depth` layers of `width`, of a kind: "mlp", "rnn" (the same weights at each step), "conv" (circular,
-    three taps, `width` channels)."""
+    """A net of the sweep with `depth` layers of `width`. Its kind is "mlp", "rnn" (the same weights at each step) or "conv"
+    (circular, kernel size 3, `width` channels)."""
 
     kind: str
     activation: str
@@ -67,8 +67,8 @@ class Net:
     seed: int
 
     @property
-    def predicted(self) -> float:
-        """The factor by which the norm of a gradient changes from the last layer to the first, by the recursion."""
+    def predicted_gain(self) -> float:
+        """Factor by which the gradient norm changes from the last layer to the first, by the recursion."""
         f, slope = ACTIVATIONS[self.activation]
         variance = SCALES[self.scale](self.width) ** 2
         q, log_gain = 1.0, 0.0
@@ -81,8 +81,8 @@ class Net:
 
     @property
     def truth(self) -> str | None:
-        """ "vanishing", "exploding", "healthy", or None for what is between."""
-        gain = self.predicted
+        """ "vanishing", "exploding", "healthy", or None if the net is not judged."""
+        gain = self.predicted_gain
         if gain < LOST:
             return "vanishing"
         if gain > GAINED:
@@ -90,7 +90,7 @@ class Net:
         return "healthy" if LOST_CLEAR < gain < GAINED_CLEAR else None
 
     def weights(self) -> list[np.ndarray]:
-        """The weights of all layers; an RNN's are one matrix, a convolution's have three taps."""
+        """Return the weights of all layers. An RNN has one matrix, a convolution three matrices per layer."""
         rng = np.random.default_rng(self.seed)
         sigma = SCALES[self.scale](self.width) / math.sqrt(self.width)
         if self.kind == "conv":
@@ -100,8 +100,8 @@ class Net:
         return [rng.normal(size=(self.width, self.width)) * sigma for _ in range(self.depth)]
 
     def gains(self, batch: int = 16, places: int = 8) -> np.ndarray:
-        """‖gradient of layer k's input‖ / ‖gradient of the output‖ for each k, of a random direction at the output, worked out in
-        float64 without any library of tensors."""
+        """Return ‖gradient of layer k's input‖ / ‖gradient of the output‖ for each k and a random upstream gradient, computed
+        with NumPy in float64."""
         f, slope = ACTIVATIONS[self.activation]
         rng = np.random.default_rng(self.seed + 1)
         conv = self.kind == "conv"
@@ -119,7 +119,7 @@ class Net:
         return np.array(found[::-1])
 
     def text(self) -> str:
-        """The net as a cell that a user types, for `row_runs.Run`; an MLP only."""
+        """Return the net, which must be an MLP, as a cell for `row_runs.Run`."""
         assert self.kind == "mlp"
         act = "h @ W" if self.activation == "linear" else f"torch.{self.activation}(h @ W)"
         return (
@@ -137,21 +137,21 @@ def nets(
     depths: tuple[int, ...] = (2, 4, 8, 16, 32),
     seeds: tuple[int, ...] = (0, 1, 2),
 ) -> Iterator[Net]:
-    """The sweep."""
+    """Yield the nets of the sweep."""
     for kind, activation, scale, width, depth, seed in itertools.product(kinds, ACTIVATIONS, SCALES, widths, depths, seeds):
         yield Net(kind, activation, scale, width, depth, seed)
 
 
 def figures(claim: Callable[[Net], str | None], sweep: Iterator[Net]) -> dict[str, float]:
-    """The two figures: the share of healthy nets of which something is claimed, and the share of sick ones of which it is not.
+    """Return the share of healthy nets with a finding, the share of other nets without the right one, and the number of each.
 
-    `claim` gives "vanishing", "exploding" or None for a net. `judged` says how many nets each share is of.
+    `claim` returns "vanishing", "exploding" or None for a net.
     """
-    alarms, misses, healthy, sick = 0, 0, 0, 0
+    alarms, misses, healthy, unhealthy = 0, 0, 0, 0
     for net in sweep:
         truth, said = net.truth, claim(net)
         healthy += truth == "healthy"
-        sick += truth in ("vanishing", "exploding")
+        unhealthy += truth in ("vanishing", "exploding")
         alarms += truth == "healthy" and said is not None
         misses += truth in ("vanishing", "exploding") and said != truth
-    return {"false alarms": alarms / healthy, "misses": misses / sick, "healthy": healthy, "sick": sick}
+    return {"false alarms": alarms / healthy, "misses": misses / unhealthy, "healthy": healthy, "unhealthy": unhealthy}

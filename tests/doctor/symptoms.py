@@ -1,4 +1,4 @@
-"""What the predicates of rows may call: plain figures of a tensor, of either library."""
+"""Functions that the predicates of rows may call, for tensors of either library."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def all_zero(*tensors: Any) -> bool:
 
 
 def learning(parameters: Iterable[Any]) -> bool:
-    """Every one has a gradient of finite numbers, and it is not zero."""
+    """Return whether every parameter has a finite, non-zero gradient."""
     return all(p.grad is not None and np.isfinite(array(p.grad)).all() and norm(p.grad) > 0 for p in parameters)
 
 
-def unlearned(model: Any) -> list[str]:
-    """The names of a module's parameters that have no gradient."""
+def without_gradient(model: Any) -> list[str]:
+    """Return the names of a module's parameters that have no gradient."""
     return [name for name, p in model.named_parameters() if p.grad is None]
 
 
@@ -47,7 +47,7 @@ def close(a: Any, b: Any, rtol: float = 1e-5) -> bool:
 
 
 def records(tensor: Any, *names: str) -> bool:
-    """Whether the graph of a tensor has nodes of all these operations: "Log", "Softmax"."""
+    """Return whether the graph of a tensor has nodes of all these operations, such as "Log" and "Softmax"."""
     waiting, seen = [tensor.grad_fn], set()
     found: set[str] = set()
     while waiting:
@@ -60,4 +60,4 @@ def records(tensor: Any, *names: str) -> bool:
     return set(names) <= found
 
 
-SYMPTOMS = {f.__name__: f for f in (array, norm, nans, infs, zero_share, all_zero, learning, unlearned, close, records)}
+SYMPTOMS = {f.__name__: f for f in (array, norm, nans, infs, zero_share, all_zero, learning, without_gradient, close, records)}

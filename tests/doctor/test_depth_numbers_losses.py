@@ -1,5 +1,4 @@
-"""Depth, units, zeros, numbers and losses: each fault is named with its line, the healthy are left alone, the numbers "
-"are true."""
+"""Depth, units, zeros, numbers and losses: faults are found on their lines, healthy cells have no finding, numbers are right."""
 
 from __future__ import annotations
 
@@ -60,12 +59,12 @@ MINE = {name: row for name, row in FAULTS.items() if set(row.kinds) & KINDS and 
 OTHERS = {name: row for name, row in FAULTS.items() if name not in MINE and "sum-for-mean" not in row.kinds}
 
 
-# Rows whose cure mends what the symptom shows, and leaves the recurrence as it is.
+# Rows whose cure removes the symptom and keeps the recurrence.
 STILL_RECURRENT = {"an RNNCell over eighty steps"}
 
 
 def each(table) -> list[pytest.param]:
-    """Every row with every library that it runs on; here no shell is in the way."""
+    """Return every row with every library it runs with. Without a shell, no row is expected to fail."""
     return [
         pytest.param(*one.values, id=one.id, marks=[mark for mark in one.marks if mark.name != "xfail"])
         for one in each_in_a_shell(table)
@@ -73,7 +72,7 @@ def each(table) -> list[pytest.param]:
 
 
 def diagnosis(case: Case | None) -> Diagnosis:
-    """What these families find; nothing where nothing was swept."""
+    """Return the findings of these families; none if no backward pass ran."""
     if case is None:
         return Diagnosis()
     causes = list(find_wrong_steps(case))
@@ -82,7 +81,7 @@ def diagnosis(case: Case | None) -> Diagnosis:
     return Diagnosis.of([one for one in findings if one not in causes or one.kind in KINDS])
 
 
-def found(library: str, row) -> Diagnosis:
+def diagnose(library: str, row) -> Diagnosis:
     pytest.importorskip(library)
     with case_of(library, row.texts) as (case, _):
         return diagnosis(case)
@@ -92,7 +91,7 @@ def found(library: str, row) -> Diagnosis:
 @pytest.mark.parametrize(("name", "library"), each(MINE))
 def test_a_fault_is_named_with_its_line(name, library):
     row = MINE[name]
-    findings = found(library, row).findings
+    findings = diagnose(library, row).findings
     lines = {line for cell, line in (*row.causes, *row.as_good) if cell == len(row.texts) - 1}
     right = [f for f in findings if f.kind in row.kinds and (not lines or f.line in lines)]
     assert right, findings
@@ -105,16 +104,16 @@ def test_a_fault_is_named_with_its_line(name, library):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "library"), each(HEALTHY))
-def test_the_healthy_are_left_alone(name, library):
-    said = found(library, HEALTHY[name])
+def test_healthy_cells_have_no_finding(name, library):
+    said = diagnose(library, HEALTHY[name])
     assert not said.findings
     assert {remark.kind for remark in said.remarks} <= set(HEALTHY[name].remarks)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "library"), each(OTHERS))
-def test_faults_of_other_families_are_theirs(name, library):
-    assert not found(library, OTHERS[name]).findings
+def test_faults_of_other_families_are_not_reported(name, library):
+    assert not diagnose(library, OTHERS[name]).findings
 
 
 @pytest.mark.slow
@@ -133,7 +132,7 @@ def count(x, condition) -> int:
 
 
 TRUE = {
-    # row: (kind, {evidence: what it is by NumPy, over the names that the cells left})
+    # row: (kind, {evidence: its value by NumPy, over the names that the cells define})
     "the logarithm of a probability that is 0": ("inf-born", {"zeros": "count(p, lambda a: a == 0)", "size": "array(p).size"}),
     "entropy with zeros": (
         "nan-born",
@@ -186,7 +185,7 @@ TRUE = {
         "recurrent",
         {"steps": "60", "each": "np.linalg.norm(array(U), 2)"},
     ),
-    "the mean of what was centred": ("cancelled", {"norms": "(18 ** -0.5, 18 ** -0.5)"}),
+    "the mean of a centred tensor": ("cancelled", {"norms": "(18 ** -0.5, 18 ** -0.5)"}),
     "float16 rounds to zero": (
         "underflow",
         {"least": "float(np.finfo(np.float16).smallest_subnormal)", "factor": "float(np.float16(1e-3))"},
@@ -199,7 +198,7 @@ TRUE = {
 
 @pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
 @pytest.mark.parametrize("name", TRUE)
-def test_evidence_is_what_numpy_says(name, library):
+def test_evidence_matches_numpy(name, library):
     pytest.importorskip(library)
     kind, facts = TRUE[name]
     with case_of(library, MINE[name].texts) as (case, space), np.errstate(all="ignore"):
@@ -210,18 +209,18 @@ def test_evidence_is_what_numpy_says(name, library):
 
 
 @pytest.mark.parametrize("net", [Net("mlp", "sigmoid", "xavier", 32, 12, 0), Net("mlp", "relu", "one", 64, 8, 1)], ids=str)
-def test_norms_along_the_depth_are_those_of_numpy(net):
+def test_norms_along_the_depth_match_numpy(net):
     (finding,) = find_vanishing_and_exploding(Case(trace_of_net(net, gradlab)))
-    kept = net.gains()  # at the input of each layer, of the output's
+    gains = net.gains()  # gradient norms at the inputs of the layers, divided by that of the output
     slope = {"sigmoid": 12, "relu": 8}[net.activation]
     assert finding.evidence["layers"] == net.depth == slope
-    # From the output of the first product to that of the last: all but the first matrix's and the last activation's own gain.
+    # The range from the first product's output to the last's excludes the gains of the first matrix and the last activation.
     W, Ws = net.weights()[0], net.weights()[-1]
     ratio = finding.evidence["first"] / finding.evidence["last"]
     low, high = (np.linalg.svd(W, compute_uv=False)[k] for k in (-1, 0))
-    assert kept[0] / high <= finding.evidence["first"] / _start(net) <= kept[0] / low
+    assert gains[0] / high <= finding.evidence["first"] / _start(net) <= gains[0] / low
     low, high = (np.linalg.svd(Ws, compute_uv=False)[k] for k in (-1, 0))
-    assert kept[-1] / high <= finding.evidence["last"] / _start(net) <= kept[-1] / low
+    assert gains[-1] / high <= finding.evidence["last"] / _start(net) <= gains[-1] / low
     assert finding.evidence["product"] == pytest.approx(finding.evidence["each"] ** finding.evidence["operations"])
     assert (ratio < 1) == (finding.kind == "vanishing")
 
@@ -233,7 +232,7 @@ def _start(net: Net) -> float:
 
 
 NUMBER = re.compile(r"(?<![\w.\]])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w\[])")
-# Numbers that are no measurement: bounds of calculus and of the types, the advice's own.
+# Numbers that are not measurements: bounds from calculus and dtypes, and constants in the advice.
 KNOWN = {0.0, 1.0, 2.0, 65504.0, 0.999, -1.0, 100.0, -100.0, 1e-6, 1e-8, 1e-12, 0.25, 3.4e38, 88.7, 0.1}
 
 
@@ -243,12 +242,12 @@ def leaves_of(value) -> list:
 
 @pytest.mark.parametrize(("name", "library"), each(MINE))
 def test_each_number_of_a_message_is_evidence(name, library):
-    """To the digits that are shown; lines, code and names aside."""
-    for finding in found(library, MINE[name]).findings:
+    """The numbers agree to the digits shown; those in lines, code and names are ignored."""
+    for finding in diagnose(library, MINE[name]).findings:
         text = re.sub(r"`[^`]*`|lines? \d+|\(\d+, ?\d*\)|\d+×\d+", "", finding.message)
         values = leaves_of(tuple(finding.evidence.values()))
         known = KNOWN | {float(v) for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)}
-        known |= {v * v for v in known if abs(v) < 1e6}  # n² pairs
+        known |= {v * v for v in known if abs(v) < 1e6}  # n² pairs of a broadcast
         for shown in map(float, NUMBER.findall(text)):
             assert any(math.isclose(shown, v, rel_tol=6e-3) for v in known), (shown, finding)
 
@@ -283,7 +282,7 @@ def test_a_bias_without_effect_is_named_with_what_subtracts_it(name, library):
         found = diagnosis(case)
         assert not found.findings
         assert [str(remark) for remark in found.remarks] == [said]
-        for bias in re.findall(r"`(\S+\.bias)`", said):  # what is added to it changes nothing
+        for bias in re.findall(r"`(\S+\.bias)`", said):  # adding to it does not change the loss
             leaf, before = eval(bias, space), float(space["loss"].item())
             with space["torch"].no_grad():
                 leaf += 3.0
@@ -299,7 +298,7 @@ def test_a_bias_without_effect_is_named_with_what_subtracts_it(name, library):
         ("loss = (torch.softmax(x @ W + b, 1) @ V).pow(2).mean()", "all entries of a row of the softmax"),
     ],
 )
-def test_a_bias_that_is_taken_out_by_hand(cell, said, library):
+def test_a_bias_that_is_subtracted_by_hand(cell, said, library):
     pytest.importorskip(library)
     size = "()" if "softmax" in cell else "(6,)"
     made = f"""x = torch.randn(9, 4)
@@ -343,16 +342,16 @@ def test_advice_that_is_code_runs_as_printed(name, library):
 def test_no_false_alarm_and_no_miss_over_the_sweep(kind, widths, seeds):
     judged = figures(lambda net: claim(net, gradlab), nets((kind,), widths, seeds=seeds))
     assert judged["false alarms"] == judged["misses"] == 0
-    assert judged["healthy"] > 80 and judged["sick"] > 60
+    assert judged["healthy"] > 80 and judged["unhealthy"] > 60
 
 
 @pytest.mark.slow
-def test_recurrent_nets_are_never_accused_falsely():
-    """What the formula of infinite width calls sick and the net itself is not is no miss: a claim is of the net."""
+def test_recurrent_nets_have_no_false_alarm():
+    """A net that is only vanishing or exploding by the formula of infinite width is not a miss."""
     judged = figures(lambda net: claim(net, gradlab), nets(("rnn",), (16, 64), seeds=(0, 1)))
     assert judged["false alarms"] == 0
-    sick = [net for net in nets(("rnn",), (64,), (16, 32), (0,)) if net.truth not in ("healthy", None)]
-    assert all(claim(net, gradlab) == net.truth for net in sick if not 1e-8 < net.gains()[0] < 1e8)
+    unhealthy = [net for net in nets(("rnn",), (64,), (16, 32), (0,)) if net.truth not in ("healthy", None)]
+    assert all(claim(net, gradlab) == net.truth for net in unhealthy if not 1e-8 < net.gains()[0] < 1e8)
 
 
 @pytest.mark.slow
@@ -367,10 +366,10 @@ def test_a_few_nets_of_the_sweep():
     [("exp", 88.7228), ("expm1", 88.7228), ("exp2", 128.0), ("sinh", 89.4159), ("cosh", 89.4159)],
 )
 def test_the_limit_of_an_exponential(run, function, limit):
-    """Of float32, whose largest number is 2**128 less a half of its last digit: ln of it, log2 of it, ln of twice it."""
+    """For float32, with the largest number m ≈ 2**128, the limits are ln m, log2 m and ln 2m."""
     made = f"x = torch.tensor([{limit + 1}, {limit - 1}], requires_grad=True)"
     ran = run("gradlab", (f"%%grad\n{made}\nout = x.{function}()\nout.sum().backward()",))
-    assert np.isinf(array(ran.shell.ns["out"])).tolist() == [True, False], "the limit lies between"
+    assert np.isinf(array(ran.shell.ns["out"])).tolist() == [True, False], "the limit is between the two"
     finding = NOTEBOOK.last.findings[0]
     assert f"{function} of {limit + 1:.3g} " in finding.message and f"the limit is {limit:.1f}." in finding.message
     np.testing.assert_allclose(finding.evidence["limit"], limit, rtol=1e-6)
@@ -380,7 +379,7 @@ def test_the_limit_of_an_exponential(run, function, limit):
     ("loss", "own"),
     [("cross_entropy(torch.sigmoid(z), y)", "softmax"), ("binary_cross_entropy_with_logits(torch.sigmoid(z), t)", "sigmoid")],
 )
-def test_a_loss_is_said_to_apply_its_own_function(run, loss, own):
+def test_the_message_names_the_function_that_a_loss_applies(run, loss, own):
     text = f"%%grad\nz = torch.randn(8, 3, requires_grad=True)\ny, t = torch.arange(8) % 3, torch.rand(8, 3)\nF.{loss}.backward()"
     run("gradlab", (text,))
     (finding,) = NOTEBOOK.last.findings
@@ -388,11 +387,11 @@ def test_a_loss_is_said_to_apply_its_own_function(run, loss, own):
     assert ("sigmoid applied twice" in finding.message) == (own == "sigmoid")
 
 
-@pytest.mark.parametrize("given", ["ignore_index=0, weight=weight", "weight=weight, ignore_index=0"])
-def test_ignored_targets_have_no_weight(run, given):
+@pytest.mark.parametrize("arguments", ["ignore_index=0, weight=weight", "weight=weight, ignore_index=0"])
+def test_ignored_targets_have_no_weight(run, arguments):
     text = (
         "%%grad\nz = torch.randn(4, 3, requires_grad=True)\nweight = torch.tensor([1.0, 0.0, 1.0])\n"
-        f"y = torch.tensor([0, 1, 1, 0])\nF.cross_entropy(z, y, {given}).backward()"
+        f"y = torch.tensor([0, 1, 1, 0])\nF.cross_entropy(z, y, {arguments}).backward()"
     )
     run("gradlab", (text,))
     assert "class 1, the only one that occurs, has weight 0" in NOTEBOOK.last.findings[0].message

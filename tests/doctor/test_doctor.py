@@ -1,4 +1,4 @@
-"""`gl.doctor`, `%doctor` and the findings of a report: where they are said, that they are true, and that they hold nothing."""
+"""`gl.doctor`, `%doctor` and the findings of a report: where they are printed, their numbers, and that no tensor is kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def kinds(found):
     return [finding.kind for finding in found]
 
 
-# ------------------------------------------------------------------------------------------------------- where it is said
+# --------------------------------------------------------------------------------------------- where findings are printed
 def test_a_report_has_its_findings(shell):
     shell.ok("w = gl.ones(2, requires_grad=True); b = gl.zeros(2, requires_grad=True)")
     shell.ok("%%grad -o rep\nh = (w * 3.5).detach()\nloss = ((h + b) ** 2).sum()")
@@ -40,7 +40,7 @@ def test_after_a_failed_cell(shell):
     assert "requires_grad_" not in found.findings[0].fix
 
 
-def test_a_line_magic_says_the_same(shell):
+def test_the_line_magic_gives_the_same_findings(shell):
     shell.ok("w = gl.ones(2)")
     shell.run("%%grad\nloss = (w * 2).sum()\nloss.backward()")
     ran = shell.run("%doctor")
@@ -73,25 +73,25 @@ def test_of_a_tensor():
     assert found.findings[0].message.startswith("No path leads from the result back to `w`, so backward() gives it no gradient")
     with gl.tracing():
         found = gl.doctor(((w * 2).detach() * v).sum(), params=[w, v])
-    assert kinds(found.findings) == ["detached"]  # who watches sees which
-    assert gl.doctor(((w * 2).detach() * v).sum()).findings == ()  # nobody said that w is to learn
+    assert kinds(found.findings) == ["detached"]  # a trace shows the detached tensor
+    assert gl.doctor(((w * 2).detach() * v).sum()).findings == ()  # without `params`, w is not expected to have a gradient
     assert gl.doctor((v * 2).sum()).findings == ()
 
 
 @pytest.mark.parametrize("lib", ["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
-def test_of_a_loss_that_is_none_and_that_nobody_recorded(lib):
-    """What was made forward is read from what the graph has saved; backward is not blamed for it."""
+def test_of_an_unrecorded_loss_that_is_not_finite(lib):
+    """The tensors that the graph saved show that the forward pass made the NaN, so backward is not blamed."""
     lib = pytest.importorskip(lib)
     x = lib.tensor([1.0, -2.0], requires_grad=True)
     h = lib.log(x)
-    for loss in ((h**2).mean(), (lib.log(x) * 3).sum()):  # the second keeps no logarithm, but what it was taken of
+    for loss in ((h**2).mean(), (lib.log(x) * 3).sum()):  # the second graph saves the input of the logarithm, not its result
         (found,) = gl.doctor(loss).findings
         assert found.kind == "nan-born" and "logarithm of 1 number below 0 among 2 (the least is -2)" in found.message
     y = lib.tensor([1.0, 2.0], requires_grad=True)
     (found,) = gl.doctor((y * float("inf") + 1).sum() - float("inf")).findings
     assert found.message.startswith("The result is NaN before backward begins.") and not found.fix
     zero = lib.zeros(2, requires_grad=True)
-    (found,) = gl.doctor((lib.sqrt(zero) * 2).sum()).findings  # a loss that is finite: it is backward's
+    (found,) = gl.doctor((lib.sqrt(zero) * 2).sum()).findings  # the loss is finite, so backward made the infinity
     assert found.kind == "inf-born" and found.message.endswith("the derivative of sqrt there, 1 / (2 · sqrt(0)), is inf.")
 
 
@@ -101,12 +101,12 @@ def test_wrong_arguments(call):
         call()
 
 
-# ---------------------------------------------------------------------------------------------------------- it does no harm
-def test_a_check_that_fails_breaks_no_cell(shell, monkeypatch):
-    def broken(case):
+# ---------------------------------------------------------------------------------------------------------- no side effects
+def test_a_check_that_raises_breaks_no_cell(shell, monkeypatch):
+    def broken_check(case):
         raise ZeroDivisionError("by us")
 
-    monkeypatch.setattr(examining, "CHECKS_OF_RUNS", (Check(broken, ()), *examining.CHECKS_OF_RUNS))
+    monkeypatch.setattr(examining, "CHECKS_OF_RUNS", (Check(broken_check, ()), *examining.CHECKS_OF_RUNS))
     shell.ok("w = gl.ones(2, requires_grad=True); b = gl.zeros(2, requires_grad=True)")
     shell.ok("%%grad\nloss = ((w * 3.5).detach() + b).sum()")
     found = gl.doctor()
@@ -114,7 +114,7 @@ def test_a_check_that_fails_breaks_no_cell(shell, monkeypatch):
     assert kinds(found.findings) == ["detached"]
 
 
-def test_nothing_is_held(shell):
+def test_tensors_are_released(shell):
     shell.ok("w = gl.ones(50, requires_grad=True)")
     shell.ok("%%grad\nloss = (w * 2).sum()\nloss.backward()\nw.data -= 0.1 * w.grad")
     alive = weakref.ref(shell.ns["w"]), weakref.ref(shell.ns["loss"])
@@ -130,10 +130,10 @@ def test_the_past_is_plain_and_small(shell):
     assert len(pickle.dumps(NOTEBOOK.past)) < 2**20
 
 
-# ------------------------------------------------------------------------------------------------------------ it is true
+# ---------------------------------------------------------------------------------------------------- findings are right
 @pytest.mark.parametrize("imported", ["import gradlab as th", pytest.param("import torch as th", marks=pytest.mark.torch)])
 @pytest.mark.parametrize("formula", ["th.sqrt(p * 1)", "th.log(p * 1).abs()", "(p * 1).sqrt()"])
-def test_a_fix_knows_the_operand_whatever_the_library_is_called(shell, imported, formula):
+def test_a_fix_names_the_operand_whatever_the_library_is_called(shell, imported, formula):
     shell.ok(f"{imported}\np = th.zeros(2, requires_grad=True)")
     cell = f"%%grad -o rep\nloss = {formula}.sum()"
     shell.ok(cell)
@@ -145,7 +145,7 @@ def test_a_fix_knows_the_operand_whatever_the_library_is_called(shell, imported,
     assert not [one for one in shell.ns["cured"].findings if one.kind in ("nan-born", "inf-born")]
 
 
-def test_what_is_said_of_accumulation(shell):
+def test_numbers_of_accumulation(shell):
     shell.ok("X = gl.randn(20, 3); w = gl.zeros(3, requires_grad=True); sums = []")
     shell.ok(
         "%%grad\nfor i in range(5):\n    loss = ((X @ w - 1) ** 2).mean()\n"
@@ -163,7 +163,7 @@ def test_what_is_said_of_accumulation(shell):
     assert found.evidence["calls"] == 4
 
 
-def test_what_is_said_of_a_large_step(shell):
+def test_numbers_of_a_large_step(shell):
     shell.ok("net = gl.nn.Linear(4, 1); opt = gl.optim.SGD(net.parameters(), lr=80.); X = gl.randn(30, 4)")
     shell.ok("old = net.weight.detach().clone()")
     shell.ok("%%grad\nloss = (net(X) - 3).pow(2).mean()\nopt.zero_grad()\nloss.backward()\nopt.step()")
@@ -174,7 +174,7 @@ def test_what_is_said_of_a_large_step(shell):
     assert found.evidence["weight"] == pytest.approx(np.linalg.norm(old), rel=1e-6)
 
 
-def test_what_is_said_of_a_stale_optimizer(shell):
+def test_numbers_of_a_stale_optimizer(shell):
     shell.ok("a, b = gl.nn.Linear(3, 3), gl.nn.Linear(3, 1); opt = gl.optim.SGD(b.parameters(), lr=0.1); X = gl.randn(9, 3)")
     shell.ok("%%grad\nopt.zero_grad()\nloss = b(a(X)).pow(2).mean()\nloss.backward()\nopt.step()")
     found = gl.doctor().findings[0]
@@ -184,7 +184,7 @@ def test_what_is_said_of_a_stale_optimizer(shell):
     assert set(found.evidence["leaves"]) == {"a.weight", "a.bias"}
 
 
-def test_what_is_said_of_ascent(shell):
+def test_numbers_of_ascent(shell):
     shell.ok("w = gl.tensor([1., -2.], requires_grad=True); losses = []")
     shell.ok(
         "%%grad\nfor _ in range(5):\n    loss = (w ** 2).sum()\n    losses.append(loss.item())\n"
@@ -199,8 +199,8 @@ def test_what_is_said_of_ascent(shell):
 
 
 @pytest.mark.parametrize("lib", ["gl", pytest.param("torch", marks=pytest.mark.torch)])
-def test_what_was_found_in_a_cell_of_two_losses_is_found_after_it(shell, lib):
-    """Reading the other loss for its tab changes nothing that the doctor looks at."""
+def test_a_finding_in_a_cell_with_two_losses_is_found_again_after_it(shell, lib):
+    """Reading the other loss for its tab does not change the data that the doctor examines."""
     pytest.importorskip("torch" if lib == "torch" else "gradlab")
     shell.ok("import torch" if lib == "torch" else "")
     shell.ok(f"X = {lib}.randn(20, 3); w = {lib}.randn(3).requires_grad_(); o = {lib}.optim.SGD([w], lr=0.1)")
@@ -223,7 +223,7 @@ def test_what_was_found_in_a_cell_of_two_losses_is_found_after_it(shell, lib):
     ],
 )
 def test_a_term_of_the_loss_that_is_cut_off_is_noted_once(shell, lib, term, way):
-    """The weights have another way to the loss, and the term none; as a factor or as a target the same is meant."""
+    """The weights have another path to the loss, but the term has none. The same expression as a factor is intended."""
     pytest.importorskip("torch" if lib == "torch" else "gradlab")
     shell.ok("import torch" if lib == "torch" else "")
     shell.ok(f"X = {lib}.randn(20, 3); w = {lib}.randn(3).requires_grad_(); o = {lib}.optim.SGD([w], lr=0.1)")
@@ -238,7 +238,7 @@ def test_a_term_of_the_loss_that_is_cut_off_is_noted_once(shell, lib, term, way)
     assert not gl.doctor().findings and not gl.doctor().remarks
 
 
-def test_what_is_printed_after_the_last_step_is_no_cause(shell):
+def test_a_print_after_the_last_step_is_not_a_cause(shell):
     shell.ok("X = gl.randn(20, 3); w = gl.randn(3).requires_grad_(); o = gl.optim.SGD([w], lr=0.1)")
     shell.ok(
         "%%grad\nfor i in range(3):\n    loss = ((X @ w - 1) ** 2).mean()\n    print(loss.item())\n"
@@ -250,8 +250,8 @@ def test_what_is_printed_after_the_last_step_is_no_cause(shell):
     assert not found.remarks
 
 
-def test_what_no_optimizer_steps_is_no_warning_without_a_gradient(shell):
-    """A target network is used and gets no gradient, and is not meant to; what the optimizer holds is."""
+def test_only_parameters_of_the_optimizer_are_serious_without_a_gradient(shell):
+    """A target network is used without a gradient on purpose; the parameters of the optimizer need one."""
     shell.ok("net, target = (gl.nn.Sequential(gl.nn.Linear(2, 1), gl.nn.Linear(2, 1)) for _ in range(2))")
     shell.ok("o = gl.optim.SGD(net.parameters(), lr=0.1); x = gl.ones(3, 2)")
     shell.ok(
@@ -262,7 +262,7 @@ def test_what_no_optimizer_steps_is_no_warning_without_a_gradient(shell):
     assert rows["net[1].weight"].serious
 
 
-# ---------------------------------------------------------------------------------------------- others than those planted
+# ------------------------------------------------------------------------------------------------ faults besides the rows
 @pytest.mark.parametrize(
     ("before", "cell", "kind", "line"),
     [
@@ -279,7 +279,7 @@ def test_what_no_optimizer_steps_is_no_warning_without_a_gradient(shell):
          "for _ in range(3):\n    o.step()\n    o.zero_grad()\nm(gl.ones(1, 2)).sum().backward()", "step-before-backward", 3),
     ],
 )  # fmt: skip
-def test_faults_in_other_words(shell, before, cell, kind, line):
+def test_faults_in_other_forms(shell, before, cell, kind, line):
     shell.ok(before)
     shell.run(f"%%grad\n{cell}")
     found = gl.doctor().findings
@@ -287,6 +287,6 @@ def test_faults_in_other_words(shell, before, cell, kind, line):
     assert found[0].line == line
 
 
-def test_a_report_on_a_tensor_on_the_way_accuses_no_leaf_behind_it(shell):
+def test_a_report_on_an_intermediate_tensor_has_no_finding_about_leaves(shell):
     shell.ok("%%grad h -o r\nimport gradlab as gl\nx = gl.ones(3, requires_grad=True)\nh = x * 2\nloss = h.exp().sum()")
     assert shell.ns["r"].findings == () and NOTEBOOK.last.findings == ()

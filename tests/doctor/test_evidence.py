@@ -1,5 +1,5 @@
-"""Findings are true: every number in one, of all rows, is recomputed from the row's program without the explorer, and every name
-refers to what is meant."""
+"""Findings are right: every number is recomputed by the row's program without the explorer, and every name refers to the right
+object."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from witness import Witness
 from gradlab.explore.doctor import session
 
 NUMBER = re.compile(r"(?<![\w.\]])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?%?(?![\w\[])")
-# Bounds of calculus and of the words themselves: "1 / (2 · sqrt(0))", "more than 0.999 on one entry", "exactly 0", "±1", "n - 1".
+# Constants in the messages: "1 / (2 · sqrt(0))", "more than 0.999 on one entry", "exactly 0", "±1", "n - 1".
 KNOWN = (0.0, 1.0, 2.0, -1.0, 0.999)
 
 
 def numbers_in(evidence: Any) -> list[tuple[str, Any]]:
-    """The numbers of the evidence, by their names; what merely points to something is left out."""
+    """Return the numbers of the evidence with their keys, without pointers such as node indices."""
     return [(key, value) for key, value in evidence.items() if key not in POINTERS and is_number(value)]
 
 
@@ -39,15 +39,15 @@ def flat(value: Any) -> list[float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "library"), each(FAULTS))
-def test_each_name_and_number_is_what_the_program_gives(run, monkeypatch, name, library):
+def test_each_name_and_number_matches_the_program(run, monkeypatch, name, library):
     row = FAULTS[name]
     cases: list[Any] = []
     examine = session.examine
 
     def keep_case(case: Any, *checks: Any) -> Any:
         found = examine(case, *checks)
-        if not checks:  # else it is of another loss
-            cases.append(copy.copy(case))  # which is emptied afterwards
+        if not checks:  # otherwise the case is of another loss
+            cases.append(copy.copy(case))  # a copy, since the case is emptied afterwards
         return found
 
     monkeypatch.setattr(session, "examine", keep_case)
@@ -56,7 +56,7 @@ def test_each_name_and_number_is_what_the_program_gives(run, monkeypatch, name, 
     program = Program(Witness(library, row.texts), cases[-1])
     for finding in (*findings, *remarks):
         check_names(finding, cases[-1], program.w, ran.shell.ns, row.texts)
-    for finding in (*findings, *(remarks if row.noted else ())):
+    for finding in (*findings, *(remarks if row.is_note else ())):
         stated = numbers_in(finding.evidence)
         text = re.sub(r"`[^`]*`|In\[\d+\]|lines? \d+|and \d+ more", "", finding.message)
         shown = [float(x.rstrip("%")) / (100 if x.endswith("%") else 1) for x in NUMBER.findall(text)]
@@ -66,7 +66,7 @@ def test_each_name_and_number_is_what_the_program_gives(run, monkeypatch, name, 
         with np.errstate(all="ignore"):
             true = RULES[finding.kind](program, finding)
         for key, value in stated:
-            assert key in true, f"{key} = {value} of a finding of kind {finding.kind!r} is recomputed by nothing"
+            assert key in true, f"no rule recomputes {key} = {value} of a finding of kind {finding.kind!r}"
             np.testing.assert_allclose(
                 flat(value),
                 flat(true[key]),
@@ -87,6 +87,6 @@ def test_every_kind_that_has_numbers_has_a_rule():
         "uncalled-method",
         "idle-clipping",
         "evaluation-mode",
-    }  # nothing but names
-    beside = {"in-place"}  # told of errors, beside what a row is about: tests/doctor/test_aftermath.py
-    assert {kind for row in FAULTS.values() for kind in row.kinds} | beside == set(RULES) | without
+    }  # their evidence has only names
+    of_errors = {"in-place"}  # reported for errors, which no row is about: tests/doctor/test_after_run.py
+    assert {kind for row in FAULTS.values() for kind in row.kinds} | of_errors == set(RULES) | without

@@ -1,4 +1,4 @@
-"""What the doctor says of the planted faults, and that it is silent on the healthy."""
+"""The doctor finds the planted faults, and nothing in healthy cells."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from test_planted import FAULTS, HEALTHY, each
 
 from gradlab.explore.doctor.session import NOTEBOOK
 
-# Rows of which the cause cannot be seen, and why.
+# Rows whose cause cannot be found, and why.
 BLIND = {
-    ("a Parameter made in forward", "torch"): "PyTorch tells nobody that Parameter(x) takes over the memory of x",
+    ("a Parameter made in forward", "torch"): "PyTorch does not report that Parameter(x) takes over the memory of x",
 }
 
 
-def seen(table):
-    """The rows on each library; those whose cause cannot be seen are expected to be missed."""
+def each_row(table):
+    """Return the rows with each library. Rows whose cause cannot be found are expected to fail."""
     found = []
     for param in each(table):
         reason = BLIND.get(param.values)
@@ -23,16 +23,16 @@ def seen(table):
     return found
 
 
-@pytest.mark.parametrize(("name", "library"), seen(FAULTS))
+@pytest.mark.parametrize(("name", "library"), each_row(FAULTS))
 def test_a_fault_is_found(run, name, library):
-    """Its kind comes first, on its line, in its words, and nothing that would make it worse is advised."""
+    """The first finding has the row's kind, line and words, and its fix has no harmful advice."""
     row = FAULTS[name]
     run(library, row.texts)
     found = NOTEBOOK.last
     assert not found.unseen, found.unseen
-    reported = found.remarks if row.noted else found.findings
+    reported = found.remarks if row.is_note else found.findings
     assert reported, found
-    assert not (row.noted and found.findings), found
+    assert not (row.is_note and found.findings), found
     first = reported[0]
     assert first.kind in row.kinds, found
     lines = {line for cell, line in row.causes + row.as_good if cell == len(row.texts) - 1}
@@ -45,16 +45,16 @@ def test_a_fault_is_found(run, name, library):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "library"), each(FAULTS, live=(pytest.mark.exhaustive,)))
-def test_a_cured_cell_is_not_accused_of_the_same(run, name, library):
+def test_a_cured_cell_does_not_have_the_same_finding(run, name, library):
     row = FAULTS[name]
     run(library, row.cured)
     found = NOTEBOOK.last
-    reported = (*found.findings, *(found.remarks if row.noted else ()))
+    reported = (*found.findings, *(found.remarks if row.is_note else ()))
     assert not [finding for finding in reported if finding.kind in row.kinds], found
 
 
 @pytest.mark.parametrize(("name", "library"), each(HEALTHY))
-def test_the_healthy_are_left_in_peace(run, name, library):
+def test_a_healthy_cell_has_no_finding(run, name, library):
     row = HEALTHY[name]
     run(library, row.texts)
     found = NOTEBOOK.last

@@ -1,4 +1,4 @@
-"""Notes on the first backward call of a training: found on their lines, true, and gone when their fix is followed."""
+"""Notes on the first backward call of a training: found on their lines, right, and gone when their fix is applied."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from applying_fixes import changes_in
 from first_step_rows import ROWS
-from test_fixes import examined, wrong_in  # noqa: F401
+from test_fixes import examine_row, problems_of_fix  # noqa: F401
 from test_planted import each
-from typing_in import advised
 from witness import Witness
 
 import gradlab as gl
@@ -41,7 +41,7 @@ def test_a_fault_of_the_first_step_is_noted(run, name, library):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "library"), each(ROWS, live=(pytest.mark.exhaustive,)))
-def test_a_cured_first_step_is_not(run, name, library):
+def test_a_cured_first_step_has_no_note(run, name, library):
     row = ROWS[name]
     ran = run(library, row.cured)
     assert ran.error is None, ran.said
@@ -52,7 +52,7 @@ def test_a_cured_first_step_is_not(run, name, library):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "library"), each(ROWS, live=(pytest.mark.exhaustive,)))
 def test_the_numbers_are_those_of_the_first_step(run, name, library):
-    """The program computes the same when it runs without gradlab's explorer."""
+    """The program computes the same numbers without gradlab's explorer."""
     row = ROWS[name]
     run(library, row.texts)
     (note,) = notes(row.kinds[0])
@@ -80,19 +80,19 @@ def test_the_numbers_are_those_of_the_first_step(run, name, library):
     if "scale" in evidence and "`layers" not in note.message:
         weight = re.search(r"cause is `([^`]+)`", note.message)[1]
         if "make(" not in row.texts[-1]:
-            own = program.sweeps[0].leaves[id(program.named(weight))][0]
+            own = program.sweeps[0].leaves[id(program.resolve(weight))][0]
             assert evidence["scale"] == pytest.approx(own.std(), rel=1e-3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "library"), each(ROWS, live=(pytest.mark.exhaustive,)))
-def test_code_that_a_note_prints_cures(examined, name, library):  # noqa: F811
+def test_code_that_a_note_prints_cures(examine_row, name, library):  # noqa: F811
     row = ROWS[name]
-    before = examined(library, row.texts)
-    cure = cache(lambda: examined(library, row.cured))
+    before = examine_row(library, row.texts)
+    cure = cache(lambda: examine_row(library, row.cured))
     (note,) = [one for one in before.remarks if one.kind == row.kinds[0]]
-    assert not (wrong := wrong_in(examined, library, row.texts, before, note, cure)), "\n".join(wrong)
-    assert advised(note.fix) or "W2 = torch.randn(200, K)" not in "\n".join(row.texts), note.fix
+    assert not (wrong := problems_of_fix(examine_row, library, row.texts, before, note, cure)), "\n".join(wrong)
+    assert changes_in(note.fix) or "W2 = torch.randn(200, K)" not in "\n".join(row.texts), note.fix
 
 
 MODEL = "W1, W2 = gl.randn(30, 100), gl.randn(100, 20)\nfor W in (W1, W2):\n    W.requires_grad = True"
@@ -114,14 +114,14 @@ def test_only_the_first_cell_of_a_training_has_a_first_step(shell):
     assert {one.kind for one in gl.doctor().remarks} == {"first-loss", "saturated"}
 
 
-def test_weights_that_were_trained_in_a_cell_without_magic_have_none(shell):
+def test_weights_trained_in_a_cell_without_magic_have_no_first_step(shell):
     shell.ok(MODEL)
     shell.ok(STEP.removeprefix("%%grad\n"))
     shell.ok(STEP)
     assert not gl.doctor().remarks
 
 
-def test_weights_that_are_loaded_have_none(shell):
+def test_loaded_weights_have_no_first_step(shell):
     shell.ok("net = gl.nn.Sequential(gl.nn.Linear(30, 100), gl.nn.Tanh(), gl.nn.Linear(100, 20))")
     shell.ok("state = {name: gl.randn(*p.shape) * 2 for name, p in net.state_dict().items()}\nnet.load_state_dict(state)")
     shell.ok(
@@ -131,7 +131,7 @@ def test_weights_that_are_loaded_have_none(shell):
     assert not [one for one in gl.doctor().remarks if one.kind in OF_FIRST]
 
 
-def test_of_two_trainings_each_has_its_first_step(shell):
+def test_each_of_two_trainings_has_its_first_step(shell):
     shell.ok(
         "%%grad\nx, y = gl.randn(64, 30), gl.randint(0, 20, (64,))\nlosses = []\nfor std in (0.05, 2.0):\n"
         "    net = gl.nn.Sequential(gl.nn.Linear(30, 100), gl.nn.Tanh(), gl.nn.Linear(100, 20))\n"
@@ -144,8 +144,8 @@ def test_of_two_trainings_each_has_its_first_step(shell):
     assert note.model == "std=2"
 
 
-def test_nothing_of_the_first_step_is_held(shell):
-    """Of the first graph there are numbers, and no tensor."""
+def test_tensors_of_the_first_step_are_released(shell):
+    """Only numbers of the first graph are kept, not tensors."""
     shell.ok(MODEL)
     shell.ok("import weakref; kept = None")
     shell.ok(STEP.replace("    loss.backward()", "    kept = kept or weakref.ref(loss)\n    loss.backward()"))

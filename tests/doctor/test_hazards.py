@@ -1,4 +1,4 @@
-"""Bounds of values, the numbers in Notes on hazards, and that a Note is left out beside the Problem that it warns of."""
+"""Bounds of values, the numbers in Notes on hazards, and the omission of a Note on a Problem that has already occurred."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gradlab.explore.operations import lookup, names_where
 INF = math.inf
 LIBRARIES = ["gradlab", pytest.param("torch", marks=pytest.mark.torch)]
 
-# An expression of a parameter w (4, 3) and data x in [0, 1] (5, 4), and the bounds of its values for any w; None: not known.
+# Expressions of a parameter w (4, 3) and data x in [0, 1] (5, 4), and the bounds of their values for any w; None if unknown.
 BOUNDS = {
     "w": (-INF, INF),
     "x @ w": (-INF, INF),
@@ -76,7 +76,7 @@ def test_bounds_of_values(library):
 
 
 def test_functions_are_infinite_at_their_poles():
-    """At 1e-9 from a pole the function is above 19 in size, or its derivative above 1e4."""
+    """At a distance of 1e-9 from a pole, the absolute value of the function exceeds 19 or that of its derivative 1e4."""
     for op in PRIMITIVES.values():
         for pole in lookup(op.node_name).poles_at:
             inside = math.nextafter(pole, 0.5 if pole != 1 or op.name != "acosh" else 2)
@@ -99,7 +99,7 @@ def test_limits_of_exponentials_and_sigmoids(dtype):
     assert LARGEST_NUMBERS[dtype] == float(np.finfo(dtype).max)
 
 
-# ------------------------------------------------------------------------------------------------------- what is reported
+# --------------------------------------------------------------------------------------------------------------- findings
 GAN = """
 G, D = nn.Linear(2, 3), nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1), nn.Sigmoid())
 og, od = optim.SGD(G.parameters(), lr=0.05), optim.SGD(D.parameters(), lr=0.05)

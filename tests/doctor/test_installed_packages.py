@@ -1,4 +1,4 @@
-"""What is cut inside of an installed package is told at the user's own line, with the package's line second."""
+"""A cut inside an installed package is reported at the user's line, followed by the package's line."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ BEGIN = "import {lib} as T\nfrom laidaside import modeling as m\nmodel = m.net(T
 
 
 @pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
-def found(request, shell, tmp_path, monkeypatch):
-    """Runs a cell and gives the finding on a cut in it."""
+def find_cut(request, shell, tmp_path, monkeypatch):
+    """Function that runs a cell and returns the finding about a cut."""
     folder = tmp_path / "lib" / "site-packages" / "laidaside"
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("")
@@ -42,34 +42,34 @@ def found(request, shell, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(folder.parent))
     shell.ok(BEGIN.format(lib=request.param))
 
-    def found(cell):
+    def find_cut(cell):
         shell.ok(f"%%doctor -o seen -q\n{cell}")
         kinds = ("no_grad", "detached", "inference_mode")
         return next(one for one in [*shell.ns["seen"].findings, *shell.ns["seen"].remarks] if one.kind in kinds)
 
-    yield found
+    yield find_cut
     for name in ("laidaside", "laidaside.modeling"):
         __import__("sys").modules.pop(name, None)
 
 
-def test_a_grad_mode_of_the_users_is_told_at_the_users_line(found):
-    one = found("def run(x):\n    with T.no_grad():\n        return model(x)\nloss = head(run(x)).mean()\nloss.backward()")
+def test_a_grad_mode_of_the_user_is_reported_at_its_line(find_cut):
+    one = find_cut("def run(x):\n    with T.no_grad():\n        return model(x)\nloss = head(run(x)).mean()\nloss.backward()")
     assert one.line == 4 and one.message.startswith(
         "`model(x)` on line 4 (there `self.b(h)` at modeling.py line 10): computed from"
     )
     assert "no_grad() on line 4" in one.fix and "modeling.py" not in one.fix
 
 
-def test_a_grad_mode_of_the_packages_is_not_told_as_the_users(found):
-    one = found("loss = head(m.frozen(T, model, x)).mean()\nloss.backward()")
+def test_a_grad_mode_of_a_package_is_not_reported_as_the_users(find_cut):
+    one = find_cut("loss = head(m.frozen(T, model, x)).mean()\nloss.backward()")
     assert one.line == 2 and one.message.startswith(
         "`m.frozen(T, model, x)` on line 2 (there `self.b(h)` at modeling.py line 10)"
     )
     assert one.fix == "`m.frozen(T, model, x)` cuts the history inside: call a function that keeps it."
 
 
-def test_a_detach_of_the_packages(found):
-    one = found("h = model.features(x)\nloss = model.b(h).mean()\nloss.backward()")
+def test_a_detach_in_a_package(find_cut):
+    one = find_cut("h = model.features(x)\nloss = model.b(h).mean()\nloss.backward()")
     assert (
         one.line == 2
         and "`model.features(x)` on line 2 (there `self.a(x).detach()` at modeling.py line 13): detach()" in one.message
@@ -77,7 +77,7 @@ def test_a_detach_of_the_packages(found):
     assert one.fix.startswith("`model.features(x)` cuts the history inside")
 
 
-def test_a_detach_of_the_users_that_a_package_calls(found):
-    one = found("def mine(x):\n    return x.detach()\nloss = head(m.applied(mine, model(x))).mean()\nloss.backward()")
+def test_a_detach_in_a_function_of_the_user_that_a_package_calls(find_cut):
+    one = find_cut("def mine(x):\n    return x.detach()\nloss = head(m.applied(mine, model(x))).mean()\nloss.backward()")
     assert one.line == 3 and one.message.startswith("`x.detach()` on line 3: detach()")
     assert "`x` in place of `x.detach()`" in one.fix

@@ -1,4 +1,4 @@
-"""Every kind of findings: its texts, its example with the fault and its healthy example. A new check needs no other test."""
+"""Every kind of finding: its texts, its faulty and its healthy example. A new check needs no other test."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gradlab.explore.doctor.examples import diagnose_example, for_library
 from gradlab.explore.doctor.registry import CHECKS, KINDS, NOTE, PROBLEM, split_marks
 
 CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
-ON_EACH = [
+EACH_KIND = [
     pytest.param(name, library, id=f"{name}-{library}", marks=() if library == "gradlab" else pytest.mark.torch)
     for name, kind in KINDS.items()
     for library in kind.libraries
 ]
 
 
-@pytest.mark.parametrize(("name", "library"), ON_EACH)
+@pytest.mark.parametrize(("name", "library"), EACH_KIND)
 def test_the_fault_is_found(name, library):
     kind = KINDS[name]
     found = diagnose_example(name, library=library)
@@ -34,7 +34,7 @@ def test_the_fault_is_found(name, library):
     assert first.line in lines if lines else first.line is None, f"line {first.line}, {found}"
 
 
-@pytest.mark.parametrize(("name", "library"), ON_EACH)
+@pytest.mark.parametrize(("name", "library"), EACH_KIND)
 def test_nothing_is_found_in_the_healthy_example(name, library):
     found = diagnose_example(name, healthy=True, library=library)
     assert not found.findings, found
@@ -52,14 +52,14 @@ def test_the_texts_are_complete(name):
     for program in (kind.fault, kind.healthy):
         source = split_marks(program)[0]
         ast.parse(source)
-        assert "import torch" in source, "an example runs as it is printed"
+        assert "import torch" in source, "an example runs as printed"
         assert for_library(source, "gradlab") != source
         assert max(map(len, source.splitlines())) <= 88
     assert kind.fault != kind.healthy
 
 
 @pytest.mark.skipif(not CONTRIBUTING.is_file(), reason="not a checkout")
-def test_the_example_of_contributing_is_the_code():
+def test_the_example_in_contributing_matches_the_code():
     (example,) = re.findall(r"```python\n(declare\(.*?)\n```", CONTRIBUTING.read_text(), re.DOTALL)
     assert example in Path(inspect.getfile(steps)).read_text()
 
@@ -68,6 +68,6 @@ def test_every_kind_that_a_check_reports_is_declared():
     assert {name for one in CHECKS for name in one.kinds} <= set(KINDS)
 
 
-def test_checks_have_names_of_their_own():
+def test_checks_have_unique_names_and_docstrings():
     assert len({one.name for one in CHECKS}) == len(CHECKS)
     assert all(inspect.getdoc(one.find) for one in CHECKS)

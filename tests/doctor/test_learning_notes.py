@@ -1,11 +1,11 @@
-"""Notes on what learns: losses that are kept with their history, and activations before a cross-entropy."""
+"""Notes on losses that are stored with their graphs, and on activations before a cross-entropy."""
 
 from __future__ import annotations
 
 import pytest
+from applying_fixes import apply_change, changes_in
 from planting import Fault, Table
 from test_planted import each
-from typing_in import advised, followed
 
 from gradlab.explore.doctor.session import NOTEBOOK
 
@@ -155,9 +155,9 @@ def test_a_note_names_the_line_and_its_fix_cures(run, name, library):
     (note,) = notes(row)
     assert note.line == row.line
     assert all(words in str(note) for words in row.says), note
-    for pieces in advised(note.fix):
+    for pieces in changes_in(note.fix):
         ran.leave()
-        ran = run(library, followed(row.texts, note.line, pieces))
+        ran = run(library, apply_change(row.texts, note.line, pieces))
         assert ran.error is None, ran.said
         assert not notes(row), NOTEBOOK.last
 

@@ -1,11 +1,11 @@
-"""Which loss moves which optimizer, and the gradient of one loss that another one's optimizer steps on."""
+"""Table of the losses and the optimizers that use their gradients; Notes on gradients that leak into another optimizer's step."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from applying_fixes import apply_change, changes_in
 from symptoms import array
-from typing_in import advised, followed
 
 from gradlab.explore.doctor.context.loss_table import Influence
 from gradlab.explore.doctor.session import NOTEBOOK
@@ -58,12 +58,12 @@ def test_a_gradient_that_leaks_into_another_optimizers_step_is_noted(run, librar
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_what_is_advised_clears_it(run, library):
+def test_the_fix_clears_the_gradient(run, library):
     ran = run(library, (MAKE, LEAK))
     (note,) = notes()
-    ((change,),) = advised(note.fix)
+    ((change,),) = changes_in(note.fix)
     ran.leave()
-    texts = followed((MAKE, LEAK.replace("%%grad -o report", "%%grad")), note.line, [change])
+    texts = apply_change((MAKE, LEAK.replace("%%grad -o report", "%%grad")), note.line, [change])
     assert texts is not None
     ran = run(library, texts)
     assert ran.error is None and not notes()
@@ -71,11 +71,11 @@ def test_what_is_advised_clears_it(run, library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_it_is_not_noted_where_it_is_cleared_or_never_cleared(run, library):
+def test_a_gradient_that_is_cleared_or_never_cleared_is_not_noted(run, library):
     run(library, (MAKE, CLEARED)).leave()
     assert not notes()
     run(library, (MAKE, LEAK.replace("    d_opt.zero_grad()\n", ""))).leave()
-    assert [one.kind for one in NOTEBOOK.last.findings] == ["accumulated"], "that is a Problem, and said once"
+    assert [one.kind for one in NOTEBOOK.last.findings] == ["accumulated"], "it is a Problem and reported once"
     assert not notes()
 
 
@@ -122,7 +122,7 @@ NO_STEP = "%%grad -o report\na = D[0].weight.sum()\na.backward()\nb = D[0].weigh
 
 
 @pytest.mark.parametrize("text", [ONE, ANEW, NO_STEP])
-def test_there_is_no_table_of_one_loss_and_one_optimizer_or_without_a_step(run, text):
+def test_there_is_no_table_for_one_loss_and_one_optimizer_or_without_a_step(run, text):
     report = run("gradlab", (MAKE, text)).shell.ns["report"]
     assert report.losses is None and "Which loss moves" not in report.parts()[0].html + report.text()
 
@@ -156,7 +156,7 @@ for step in range(2):
     assert table.influences == ((Influence(4, 4), Influence(1, 1)),)
 
 
-def test_names_of_the_users_are_escaped(run):
+def test_names_of_the_user_are_escaped(run):
     text = """%%grad -o report
 opts = {"<b>": g_opt, "d": d_opt}
 for step in range(2):

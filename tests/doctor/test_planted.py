@@ -1,4 +1,4 @@
-"""The rows are real: each planted fault shows its symptom, and no longer when cured; each healthy cell learns."""
+"""Each planted fault shows its symptom until it is cured, and each healthy cell trains."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from planting import LIBRARIES, Cells
 
 
 def rows_in(package: ModuleType) -> dict[str, Cells]:
-    """The rows of all modules of a package, by name."""
+    """Return the rows of all modules of a package, by name."""
     rows: dict[str, Cells] = {}
     for found in pkgutil.iter_modules(package.__path__):
         for name, row in importlib.import_module(f"{package.__name__}.{found.name}").ROWS.items():
-            assert name not in rows, f"two rows are called {name!r}"
+            assert name not in rows, f"two rows have the name {name!r}"
             rows[name] = row
     return rows
 
@@ -27,8 +27,8 @@ HEALTHY = rows_in(healthy)
 
 
 def each(table: dict[str, Cells], live: tuple[pytest.MarkDecorator, ...] = ()) -> list[pytest.param]:
-    """Every row with every library that it runs on; gradlab always, the other where it is installed and time is no matter.
-    `live` are further marks of a row on the other that gradlab runs, too."""
+    """Return every row with every library it runs with. PyTorch is marked as slow. `live` has further marks for PyTorch if
+    gradlab runs the row, too."""
     other = (pytest.mark.torch, pytest.mark.slow)
     return [
         pytest.param(
@@ -45,7 +45,7 @@ def each(table: dict[str, Cells], live: tuple[pytest.MarkDecorator, ...] = ()) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "library"), each(FAULTS))
-def test_a_fault_shows(run, name, library):
+def test_a_fault_shows_its_symptom(run, name, library):
     row = FAULTS[name]
     ran = run(library, row.texts)
     assert ran.error == row.raises, ran.said
@@ -54,7 +54,7 @@ def test_a_fault_shows(run, name, library):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "library"), each(FAULTS))
-def test_a_cure_cures(run, name, library):
+def test_a_cure_removes_the_symptom(run, name, library):
     row = FAULTS[name]
     ran = run(library, row.cured)
     assert ran.error is None, ran.said
@@ -63,7 +63,7 @@ def test_a_cure_cures(run, name, library):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "library"), each(HEALTHY))
-def test_the_healthy_learn(run, name, library):
+def test_a_healthy_cell_trains(run, name, library):
     row = HEALTHY[name]
     ran = run(library, row.texts)
     assert ran.error is None, ran.said

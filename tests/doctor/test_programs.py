@@ -1,4 +1,4 @@
-"""Training programs under `%%grad`, `%%doctor` and `%%watch` and as scripts: silence on the healthy, the planted line else."""
+"""Training programs under `%%grad`, `%%doctor` and `%%watch` and as scripts: no finding if healthy, otherwise the faulty line."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gradlab.explore.doctor.session import NOTEBOOK
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-# Programs whose fault, or its line, is not named, and why.
+# Programs whose fault or line is not found, and why.
 BLIND = {
     "checkpointed": "the line inside the block is named, which the reentrant form runs under no_grad",
-    "gcn": "what is computed before anything requires a gradient is not noted: the adjacency that holds the NaN is named",
+    "gcn": "operations before the first one that requires a gradient are not recorded: the adjacency with the NaN is named",
     "neural_ode": "the growth runs along y = y + …, which counts as a skip connection",
 }
 
@@ -27,44 +27,44 @@ BLIND = {
     params=["%%grad", *(pytest.param(magic, marks=pytest.mark.slow) for magic in ("%%doctor", "%%watch"))],
     ids=["grad", "doctor", "watch"],
 )
-def diagnosed(shell, request):
-    """Runs a program as a cell under a magic, every sweep of it looked at; gives what the doctor found, and the error."""
-    shell.ip.run_line_magic("config", "GradMagics.graph = False")  # nobody looks at the pictures
+def diagnose(shell, request):
+    """Function that runs a program as a cell under a magic, and returns the diagnosis and the error."""
+    shell.ip.run_line_magic("config", "GradMagics.graph = False")  # no test looks at the pictures
 
-    def ran(text):
+    def run(text):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the libraries warn of some faults
+            warnings.simplefilter("ignore")  # the libraries warn about some faults
             error = shell.run(f"{request.param}\n{text}").error
         return NOTEBOOK.last, error
 
-    yield ran
+    yield run
     shell.ip.InteractiveTB.evalue = shell.ip.InteractiveTB.tb = None  # these hold the frames of an error
     shell.ip.reset(new_session=False)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_healthy_program_is_left_in_peace(diagnosed, name):
-    found, error = diagnosed(read(name, faulty=False).text)
+def test_a_healthy_program_has_no_finding(diagnose, name):
+    found, error = diagnose(read(name, faulty=False).text)
     assert error is None
     assert not found.unseen, found.unseen
     assert not found.findings, found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("diagnosed", ["%%watch"], indirect=True)
+@pytest.mark.parametrize("diagnose", ["%%watch"], indirect=True)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_healthy_program_that_is_examined_for_a_few_steps_is_left_in_peace(diagnosed, monkeypatch, name):
+def test_a_healthy_program_that_is_examined_for_a_few_steps_has_no_finding(diagnose, monkeypatch, name):
     for place in ("examination.FULL", "examination.FIRST", "watching.FULL"):
         monkeypatch.setattr(f"gradlab.explore.watch.{place}", 3)
-    test_a_healthy_program_is_left_in_peace(diagnosed, name)
+    test_a_healthy_program_has_no_finding(diagnose, name)
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.xfail(strict=True, reason=BLIND[n]) if n in BLIND else ()) for n in NAMES]
 )
-def test_a_faulty_program_s_first_finding_names_the_cause(diagnosed, name):
+def test_the_first_finding_of_a_faulty_program_names_the_cause(diagnose, name):
     program = read(name, faulty=True)
-    found, _ = diagnosed(program.text)
+    found, _ = diagnose(program.text)
     assert not found.unseen, found.unseen
     lines = {line + 1 for line in program.lines}  # the magic is line 1
     if program.remark:
@@ -95,8 +95,8 @@ def test_as_a_script(name, faulty, tmp_path, monkeypatch, capsys):
         assert lines[0] in program.lines, said
 
 
-def test_a_form_differs_by_the_marked_lines_alone():
-    """By one to three, which an edit may count twice; and both forms are programs."""
+def test_forms_differ_only_in_the_marked_lines():
+    """One to three lines differ, which a diff may count twice. Both forms compile."""
     for name in NAMES:
         forms = [read(name, faulty).text for faulty in (False, True)]
         for form in forms:

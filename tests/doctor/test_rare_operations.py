@@ -1,4 +1,4 @@
-"""Findings on operations that are rare: the checks find their facts in the table of operations."""
+"""Findings on rare operations, whose properties the checks read from the table of operations."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_comparison_in_place_has_no_derivative():
 
 
 @pytest.mark.parametrize("method", ["uniform_()", "exponential_()", "fill_(2.0)", "zero_()"])
-def test_values_that_are_replaced_are_not_called_without_a_derivative(method):
+def test_replaced_values_are_not_reported_as_without_a_derivative(method):
     assert find(find_zero_derivatives, COMPARED.format(method=method)) == []
 
 

@@ -1,4 +1,4 @@
-"""Findings are silenced by kind and by comments, everywhere in the same way."""
+"""Findings are silenced by kind and by comments, in the same way everywhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def kinds():
 
 @pytest.fixture
 def cell(shell):
-    """Run a cell under `%%doctor` with fresh leaves, and return the kinds that are reported."""
+    """Function that runs a cell under `%%doctor` with new leaves, and returns the reported kinds."""
 
     def run(text, magic="%%doctor"):
         shell.ok(LEAVES)
@@ -89,7 +89,7 @@ def test_a_comment_of_another_form_has_no_effect_and_is_reported(cell, comment):
     assert "The comment on line 2 has no effect: write # gradlab: ignore[KIND]" in NOTEBOOK.last.unseen[0]
 
 
-def test_a_comment_in_the_text_of_another_one_is_none(cell):
+def test_a_comment_in_the_text_of_another_one_has_no_effect(cell):
     assert cell(f"{CUT}  # see '# gradlab: ignore'\nloss.backward()") == ["detached"]
     assert not NOTEBOOK.last.unseen
 
@@ -143,7 +143,7 @@ def test_an_error_that_was_not_recorded(shell):
     assert "no rule for this error" not in str(found) and "1 finding is ignored." in str(found)
 
 
-def test_silencing_an_error_reports_no_consequence_of_it():
+def test_silencing_an_error_also_silences_its_consequences():
     w = gl.ones(2, requires_grad=True)
     net, other = gl.nn.Linear(2, 1), gl.nn.Linear(2, 1)
     net(gl.ones(1, 2)).sum().backward()
@@ -215,7 +215,7 @@ def test_a_comment_at_an_error_in_a_module(tmp_path, monkeypatch, capsys, commen
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(ERRORS)
     (tmp_path / "layers.py").write_text(f"def f(w):\n    (w * 2).backward(){comment}\n")
-    assert cli.main(["doctor", "train.py"]) == 1, "the error's own status"
+    assert cli.main(["doctor", "train.py"]) == 1, "the exit status of the error"
     assert ("■ Problem" in capsys.readouterr().err) == (not comment)
 
 
@@ -248,6 +248,6 @@ def test_kinds_have_one_declaration():
     assert KINDS["detached"].module.endswith("checks.cut_history")
 
 
-def test_the_kind_stands_in_brackets(cell):
+def test_the_kind_is_printed_in_brackets(cell):
     cell(f"{CUT}\nloss.backward()")
     assert str(NOTEBOOK.last).endswith("[detached]")

@@ -1,4 +1,4 @@
-"""The thresholds lie between what is measured of the healthy and of the sick (`measured_runs`)."""
+"""Thresholds separate the measurements of healthy rows from those of faults (`measured_runs`)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from gradlab.explore.doctor.checks.units import MIN_DEAD_SHARE, MIN_SATURATED_SH
 
 
 @pytest.mark.slow
-def test_steps_up_and_down_are_told_apart_by_their_cosines():
+def test_cosines_distinguish_ascent_from_descent():
     found = figures_of_steps()
     assert found["runs"] == 192
     assert found["greatest down"] < -0.25 < MIN_COSINE_UP < 0.26 < found["least first up"]
 
 
 @functools.cache
-def of_healthy_rows():
+def healthy_shares():
     return shares(HEALTHY)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("measure", "kind", "threshold", "healthy", "sick"),
+    ("measure", "kind", "threshold", "healthy", "faulty"),
     [
         ("shut", "dead", MIN_DEAD_SHARE, 0.63, 0.85),
         ("flat", "saturated", MIN_SATURATED_SHARE, 0.14, 0.98),
@@ -35,8 +35,8 @@ def of_healthy_rows():
         ("ratio", "update-ratio", MAX_RATIO, 5.2, 37.0),
     ],
 )
-def test_a_threshold_lies_between_the_healthy_and_the_planted(measure, kind, threshold, healthy, sick):
-    well = of_healthy_rows()[measure]
-    ill = [x for x in shares(FAULTS, (kind,))[measure] if x > threshold]
-    assert well and ill
-    assert max(well) <= healthy < threshold < sick <= min(ill)
+def test_a_threshold_separates_healthy_rows_from_faults(measure, kind, threshold, healthy, faulty):
+    below = healthy_shares()[measure]
+    above = [x for x in shares(FAULTS, (kind,))[measure] if x > threshold]
+    assert below and above
+    assert max(below) <= healthy < threshold < faulty <= min(above)

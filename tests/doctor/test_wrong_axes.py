@@ -1,10 +1,10 @@
-"""Notes on programs that may be intended: axes of one element, one prediction for several targets, a forgotten train()."""
+"""Notes on code that may be intended: axes of one element, one prediction for several targets, a forgotten train()."""
 
 from __future__ import annotations
 
 import pytest
+from applying_fixes import apply_change, changes_in
 from test_planted import HEALTHY
-from typing_in import advised, followed
 
 from gradlab.explore.doctor.session import NOTEBOOK
 
@@ -46,8 +46,8 @@ def test_train_as_advised_updates_the_statistics(run, library):
     texts = HEALTHY["train that is forgotten after the validation"].texts
     run(library, texts).leave()
     (note,) = NOTEBOOK.last.remarks
-    (change,) = advised(note.fix)
-    changed = followed(texts, note.line, change)
+    (change,) = changes_in(note.fix)
+    changed = apply_change(texts, note.line, change)
     assert changed is not None
     ran = run(library, changed)
     assert ran.error is None

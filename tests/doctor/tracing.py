@@ -1,4 +1,4 @@
-"""The case of a row's cells, without a shell: what the recorder saw of the last one, and the names that they left."""
+"""Record the last cell of a row without a shell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUE = "value of the cell"
 
 
 def prelude(library: str) -> dict[str, Any]:
-    """The names that a row may use."""
+    """Return the names that a row may use."""
     lib = import_module(library)
     modules = {
         name: import_module(f"{library}.{path}") for name, path in (("nn", "nn"), ("F", "nn.functional"), ("optim", "optim"))
@@ -35,7 +35,7 @@ def prelude(library: str) -> dict[str, Any]:
 
 
 def run(text: str, space: dict[str, Any]) -> Any:
-    """Run a cell; its value, or what it last assigned."""
+    """Run a cell, and return its value or the last tensor that it assigned."""
     name = f"<ipython-input-{next(numbers)}-row>"
     text = text.replace("%%grad", "", 1) if text.startswith("%%grad") else text
     linecache.cache[name] = (len(text), None, [line + "\n" for line in text.split("\n")], name)
@@ -59,7 +59,7 @@ def run(text: str, space: dict[str, Any]) -> Any:
 
 @contextlib.contextmanager
 def case_of(library: str, texts: Sequence[str]) -> Iterator[tuple[Case | None, dict[str, Any]]]:
-    """The case of the last of some cells, with its sweep or the one that `%%grad` runs; None where nothing was swept."""
+    """Yield the case of the last cell and the cells' names. The case is None if neither the cell nor `%%grad` ran backward."""
     space = prelude(library)
     before, notebook.numbers = (cells.current, notebook.numbers), {}
     recorder = Recorder(lambda: space)

@@ -1,8 +1,8 @@
-"""A row's program run by itself, without gradlab's explorer: every expression, call of a module and sweep is written down.
+"""Run the program of a row without gradlab's explorer, and record every expression, module call and backward pass.
 
-Each expression of the cells is wrapped in a call that keeps its tensor (with `retain_grad()`) and a copy of its numbers;
-`backward` and the calls of modules are wrapped to copy what the leaves held before and after. What a finding says can so be
-recomputed by NumPy from what the program itself has, and nothing of the trace is used but which expression is meant.
+Each expression of the cells is wrapped in a call that keeps its tensor (with `retain_grad()`) and a copy of its numbers.
+`backward` and module calls are wrapped to copy the leaves and their gradients before and after. So NumPy can recompute the
+numbers of a finding from the program itself, and the trace is only used to find the expression that it points to.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CELL = "<a witnessed cell>"
 
 @dataclass
 class Seen:
-    """A value that an expression or a module gave: the tensor, its numbers then, in which cell, and after how many sweeps."""
+    """A value of an expression or a module: the tensor, a copy of its numbers, the cell, and the number of sweeps before it."""
 
     tensor: Any
     numbers: np.ndarray
@@ -48,7 +48,7 @@ class Sweep:
 
 
 class Witness:
-    """What was seen of the cells of a row."""
+    """Values, module calls and backward passes of the cells of a row."""
 
     def __init__(self, library: str, texts: Sequence[str]) -> None:
         self.space = prelude(library)
@@ -58,7 +58,7 @@ class Witness:
         self.sweeps: list[Sweep] = []
         self.cell = 0
         self.ran: dict[str, int] = {}
-        self.rates: list[float] = []  # of the steps of optimizers
+        self.rates: list[float] = []  # learning rates of the optimizers' steps
         self.kept: list[Any] = []
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"), self.watching():
             warnings.simplefilter("ignore")
@@ -80,7 +80,7 @@ class Witness:
         tree = ast.fix_missing_locations(Wrap().visit(tree))
         before = len(self.sweeps)
         self.space.pop(VALUE, None)
-        self.space["__saw__"] = self.saw
+        self.space["__saw__"] = self.record_expression
         exec(compile(tree, CELL, "exec"), self.space)
         value = self.space.pop(VALUE, None)
         if not grad or len(self.sweeps) > before:
@@ -90,25 +90,25 @@ class Witness:
         if value is not None:
             (value if value.numel() == 1 else value.sum()).backward()
 
-    def saw(self, text: str, line: int, value: Any) -> Any:
+    def record_expression(self, text: str, line: int, value: Any) -> Any:
         self.ran[text] = self.ran.get(text, 0) + 1
         if text.endswith(".step()"):
             groups = getattr(self.space.get(text.removesuffix(".step()")), "param_groups", ())
             self.rates += [max(group["lr"] for group in groups)] if groups else []
         if isinstance(value, self.lib.Tensor):
-            self.seen.setdefault(text, []).append(self.noted(value, line))
+            self.seen.setdefault(text, []).append(self.record(value, line))
         elif isinstance(value, (int, float)):
             self.seen.setdefault(text, []).append(Seen(value, np.asarray(float(value)), len(self.sweeps), self.cell, line))
         return value
 
-    def noted(self, value: Any, line: int = 0, given: tuple[Any, ...] = ()) -> Seen:
+    def record(self, value: Any, line: int = 0, given: tuple[Any, ...] = ()) -> Seen:
         if value.requires_grad and not value.is_leaf:
             value.retain_grad()
         self.kept.append(value)
         return Seen(value, array(value).copy(), len(self.sweeps), self.cell, line, given)
 
     def leaves(self) -> dict[int, Any]:
-        """The leaves that the program's names lead to."""
+        """Return the leaves that are reachable from the program's names."""
         found: dict[int, Any] = {}
         waiting = [(value, 3) for name, value in self.space.items() if not name.startswith("__")]
         while waiting:
@@ -135,7 +135,7 @@ class Witness:
         tensor, module = self.lib.Tensor, self.space["nn"].Module
         backward, call = tensor.backward, module.__call__
 
-        def swept(own: Any, *args: Any, **kwargs: Any) -> Any:
+        def traced_backward(own: Any, *args: Any, **kwargs: Any) -> Any:
             sweep = Sweep(self.cell, float(own.detach().reshape(-1)[0]) if own.numel() == 1 else None)
             before = self.leaves()
             for key, leaf in before.items():
@@ -146,25 +146,25 @@ class Witness:
             self.sweeps.append(sweep)
             return made
 
-        def called(own: Any, *args: Any, **kwargs: Any) -> Any:
+        def traced_call(own: Any, *args: Any, **kwargs: Any) -> Any:
             sweep = len(self.sweeps)
-            given = tuple(self.noted(one) for one in args if isinstance(one, self.lib.Tensor))
+            given = tuple(self.record(one) for one in args if isinstance(one, self.lib.Tensor))
             made = call(own, *args, **kwargs)
             if isinstance(made, self.lib.Tensor):
-                seen = self.noted(made, given=given)
+                seen = self.record(made, given=given)
                 seen.sweep = sweep
                 self.modules.append((own, seen))
             return made
 
-        tensor.backward, module.__call__ = swept, called
+        tensor.backward, module.__call__ = traced_backward, traced_call
         try:
             yield
         finally:
             tensor.backward, module.__call__ = backward, call
 
-    # ------------------------------------------------------------------------------------------------------ what was seen
+    # ---------------------------------------------------------------------------------------------------- recorded values
     def of(self, source: str) -> list[Seen]:
-        """What an expression gave before the last sweep that ran, in the order of the program."""
+        """Return the values of an expression before the last sweep, in the order of execution."""
         try:
             text = ast.unparse(ast.parse(source, mode="eval"))
         except SyntaxError:
@@ -176,12 +176,12 @@ class Witness:
         return [one for one in found if one.sweep == last] or list(found)
 
     def calls(self, path: str) -> list[Seen]:
-        """What a module gave, by its path from a name: "net.0"."""
-        own = self.named(path)
+        """Return the outputs of a module, given by its path from a name: "net.0"."""
+        own = self.resolve(path)
         return self.current([seen for module, seen in self.modules if module is own])
 
-    def named(self, path: str) -> Any:
-        """What a name such as "net[0].weight" stands for in the program."""
+    def resolve(self, path: str) -> Any:
+        """Return the object with a name such as "net[0].weight" in the program."""
         for text in (path, path.replace("].", "]__").replace(".", "]['").replace("__", "."), path):
             with contextlib.suppress(Exception):
                 return eval(text, {**self.space})
@@ -192,10 +192,10 @@ class Witness:
         return found
 
     def key(self, name: str) -> int:
-        return id(self.named(name))
+        return id(self.resolve(name))
 
     def run_of(self, key: int) -> list[dict[str, Any]]:
-        """What became of a leaf at each sweep: weight, before, after, arrived, and the step after it."""
+        """Return for each sweep a leaf's weight, its gradient before and after, their difference, and the step that followed."""
         found = []
         for at, sweep in enumerate(self.sweeps):
             if key not in sweep.leaves or sweep.leaves[key][2] is None:
@@ -219,7 +219,7 @@ class Witness:
 
 
 class Wrap(ast.NodeTransformer):
-    """Every expression that is read becomes `__saw__("its text", line, it)`."""
+    """Wrap every expression that is read as `__saw__("its text", line, expression)`."""
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):

@@ -1,4 +1,4 @@
-"""A banded residual with a Jacobian worked by hand, and Jacobians of it as the tests of long runs ask for them."""
+"""A banded residual, its Jacobian by hand, and Jacobians of it for tests of long runs."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ W = np.random.default_rng(0).normal(size=(ROWS, COLUMNS))
 START = np.random.default_rng(1).normal(size=ROWS)
 
 
-def x_of(values=START):
+def make_x(values=START):
     return gl.tensor(values, dtype=gl.float64)
 
 
-def banded(x):
-    """A residual with three bands, of as many elements as x."""
+def banded_residual(x):
+    """Return a residual with three bands and as many elements as x."""
     left = gl.cat([x[:1] * 0, x[:-1]])
     return x * x * x - left * x + gl.sin(gl.cat([x[1:], x[-1:]]))
 
 
-def the_matrix(values=START):
-    """∂banded/∂x, worked by hand."""
+def banded_jacobian(values=START):
+    """Return ∂banded_residual/∂x, worked out by hand."""
     n = len(values)
     J = np.diag(3 * values**2)
     for i in range(n):
@@ -34,17 +34,17 @@ def the_matrix(values=START):
     return J
 
 
-def asked(method="batched", chunk=None, **options):
+def make_jacobian(method="batched", chunk=None, **options):
     chunk = {"rows": None, "sparse": 1}.get(method, 5) if chunk is None else chunk
-    return gl.jacobian(banded, x_of(), method=method, chunk_size=chunk, **options)
+    return gl.jacobian(banded_residual, make_x(), method=method, chunk_size=chunk, **options)
 
 
-def a_file(tmp_path, mode="w+", dtype=np.float64, shape=(ROWS, ROWS), name="J.bin"):
+def make_file(tmp_path, mode="w+", dtype=np.float64, shape=(ROWS, ROWS), name="J.bin"):
     return np.memmap(tmp_path / name, dtype, mode, shape=shape)
 
 
-def stopping(J, k, error):
-    """`J` stops with `error` before its k-th block from now on; the list of blocks that were computed."""
+def stop_before_block(J, k, error):
+    """Make `J` raise `error` before its k-th block from now on. Return a list that grows with each computed block."""
     computed, inner = [], J.runner.values
 
     def values(block):

@@ -1,4 +1,4 @@
-"""For tests: programs in PyTorch whose runs are drawn, with what they are called with."""
+"""PyTorch programs whose runs are drawn, with their arguments."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Batch:
 
 @dataclass(slots=True)
 class Answer:
-    """An answer as a dataclass without a dict."""
+    """An answer as a dataclass without `__dict__`."""
 
     mean: Any
     spread: Any
 
 
 def programs(torch):
-    """Each program as a model, its arguments and its keyword arguments, by name."""
+    """Return each program by name as (model, arguments, keyword arguments)."""
     nn, F = torch.nn, torch.nn.functional
     found = {}
 
@@ -42,7 +42,7 @@ def programs(torch):
     r = torch.randn
     torch.manual_seed(0)
 
-    # ------------------------------------------------------------------------------------------- what goes in and comes out
+    # ------------------------------------------------------------------------------------------------ arguments and results
     @program({"ids": r(2, 3), "extra": [r(2, 3), r(2, 3)], "unused": r(2)})
     class OfADict(nn.Module):
         def __init__(self):
@@ -162,7 +162,7 @@ def programs(torch):
 
     @program(r(2, 3), r(2, 3))
     class TwoRows(nn.Module):
-        """Each row is written through a view of its own, and read alone."""
+        """Each row is written through its own view and read separately."""
 
         def forward(self, x, y):
             h = torch.zeros(2, 3)
@@ -377,7 +377,7 @@ def programs(torch):
             h, c = self.cell(out[:, 0])
             return self.cell(out[:, 1], (h, c))[0]
 
-    # -------------------------------------------------------------------------------------------- calls of other programs
+    # ----------------------------------------------------------------------------- functions that run code in another way
     from torch.utils.checkpoint import checkpoint
 
     for reentrant in (True, False):
@@ -449,7 +449,7 @@ def programs(torch):
 
     @program(r(4, 3), r(3))
     def parts_of_one(x, y):
-        """Columns, rows and elements that do not share memory, and some that do."""
+        """Use columns, rows and elements of one tensor, some of which share memory."""
         h = x.clone()
         left, right = h[:, :1], h[:, 1:]
         left.mul_(2)

@@ -1,4 +1,4 @@
-"""Comparison of two graphs in one picture: against programs with known insertions, removals and changes."""
+"""Comparison of two graphs in one picture, for programs with known insertions, removals and changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES = {}
 
 
 def report_of(make, **values):
-    """The report of a function of leaves."""
+    """Return the report of a function of leaves."""
     names = {name: gl.tensor(value, dtype=gl.float64).requires_grad_() for name, value in values.items()}
     out = make(**names)
     return gl.explain(out, names={**names, "loss": out})
@@ -27,7 +27,7 @@ def states_and_texts(before, after):
     }
 
 
-def test_what_is_new_gone_and_changed():
+def test_new_removed_and_changed_nodes():
     before = report_of(lambda x, w: (x * w).sin().sum(), x=[1.0, 2.0], w=[0.5, 0.25])
     after = report_of(lambda x, v: ((x * v).tanh() * 2).sum(), x=[1.0, 2.0], v=[0.5, 0.25])
     states = states_and_texts(before, after)
@@ -50,8 +50,8 @@ def test_numbers_before_and_after():
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_any_two_graphs_make_one(seed):
-    """No circle, every node and edge of both is there once, and each edge knows whose it is."""
+def test_two_random_graphs_are_merged(seed):
+    """The merged graph has no cycle, each node and edge of both once, and the state of each edge."""
     draw = random.Random(seed)
 
     def program(number):
@@ -88,8 +88,8 @@ def test_the_picture_is_shown_with_the_table():
     assert bundle["text/plain"] == comparison.text()
 
 
-def test_an_edge_that_is_gone_is_in_the_legend():
-    """Inserting `x.sin()` in place of `x` keeps every node."""
+def test_a_removed_edge_is_in_the_legend():
+    """Replacing `x` by `x.sin()` removes no node."""
     before = report_of(lambda x: (x * 2).sum(), x=[1.0, 2.0])
     after = report_of(lambda x: (x.sin() * 2).sum(), x=[1.0, 2.0])
     assert "gone" not in merge_graphs(before.trace, after.trace).states

@@ -1,4 +1,4 @@
-"""Planted differences are found where they are, and equal results are reported as equal."""
+"""Planted differences are found at their lines, and equal results are reported as equal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def agreeing(x, w):
 
 
 @pytest.mark.torch
-def test_what_is_equal():
+def test_equal_results():
     result = gl.check_against_torch(agreeing, SMALL, np.eye(3) + 0.1)
     assert result.agrees and bool(result) and result.first is None and not result.errors
     assert result.values >= 6 and result.gradients >= 8 and result.alone == ([], [])
@@ -72,7 +72,7 @@ def test_a_value_that_differs_is_named_with_its_line():
 
 
 @pytest.mark.torch
-def test_a_gradient_that_differs_is_named_where_it_is_made(monkeypatch):
+def test_a_gradient_that_differs_is_named_with_its_operation(monkeypatch):
     op = type(gl.ones(2).requires_grad_().sin().grad_fn).op
     right = op.vjp
     monkeypatch.setattr(op, "vjp", lambda *args: tuple(c if c is None else 1.001 * c for c in right(*args)))
@@ -84,7 +84,7 @@ def test_a_gradient_that_differs_is_named_where_it_is_made(monkeypatch):
 
     result = gl.check_against_torch(f, [0.5, 1.0])
     first = result.first
-    assert first.what == "the gradient that SinBackward0 hands to its argument 1" and first.line.source == "a.sin()"
+    assert first.what == "the gradient that SinBackward0 passes to its argument 1" and first.line.source == "a.sin()"
     x = np.array([0.5, 1.0])[first.index]
     assert first.torch == pytest.approx(2 * np.sin(np.exp(x)) * np.cos(np.exp(x)), rel=1e-5)
     assert first.gradlab == pytest.approx(1.001 * first.torch, rel=1e-5)
@@ -92,8 +92,8 @@ def test_a_gradient_that_differs_is_named_where_it_is_made(monkeypatch):
 
 
 @pytest.mark.torch
-def test_rounding_is_no_difference():
-    """The gradient of a mean that is taken away is rounding; so is a variance of equal numbers."""
+def test_rounding_is_not_a_difference():
+    """The gradient of a subtracted mean is rounding error; so is the variance of equal numbers."""
 
     def f(x):
         z = (x - x.mean(0)) / x.std(0)
@@ -130,7 +130,7 @@ def test_names_of_either_library():
 
 
 @pytest.mark.torch
-def test_nothing_is_changed_or_left_behind():
+def test_the_state_of_the_program_is_unchanged():
     import torch
 
     x, y = torch.tensor([1.0, 2.0], requires_grad=True), gl.tensor([3.0, 4.0])
@@ -152,11 +152,11 @@ def test_nothing_is_changed_or_left_behind():
     assert {n: m for n, m in sys.modules.items() if n.partition(".")[0] == "torch"} == modules and sys.meta_path == finders
     assert torch.equal(torch.get_rng_state(), states[0]) and bool((gl.get_rng_state() == states[1]).all())
 
-    def stopped(x):
+    def interrupt(x):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        gl.check_against_torch(stopped, 1.0)
+        gl.check_against_torch(interrupt, 1.0)
     assert sys.modules["torch"] is torch and sys.meta_path == finders
     assert not torch.overrides._get_current_function_mode_stack()
 
@@ -172,7 +172,7 @@ def test_random_numbers_are_the_same():
 
 
 @pytest.mark.torch
-def test_what_is_raised_is_reported():
+def test_exceptions_are_reported():
     def f(x):
         import torch
 
@@ -235,8 +235,8 @@ def test_shapes_and_dtypes_that_differ():
 
 @pytest.mark.e2e
 @pytest.mark.torch
-def test_where_gradlab_has_torchs_name():
-    """The state after `gradlab.as_torch()`, in a separate process."""
+def test_after_as_torch():
+    """After `gradlab.as_torch()`, in a separate process."""
     program = """
 import gradlab as gl
 handle = gl.as_torch()
@@ -270,7 +270,7 @@ def test_without_torch(monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", range(80))
 def test_random_programs(seed):
-    """Views, writes and picks: both agree; what one of them changes by a thousandth is found."""
+    """Programs of views, writes and indexing agree; a result that is changed by a thousandth is found."""
     rng, numbers = random.Random(seed), np.random.default_rng(seed)
     leaves = [np.asarray(numbers.normal(size=rng.choice(SHAPES))) for _ in "xyz"]
     texts = list(program(rng))
@@ -287,7 +287,7 @@ def test_random_programs(seed):
         return total * (factor if torch.__name__ == "gradlab" else 1.0)
 
     result = gl.check_against_torch(lambda x, y, z: run(x, y, z, 1.0), *leaves)
-    if "modified by an inplace operation" in str(result.errors.get("torch", "")):  # gradlab has kept what it needs
+    if "modified by an inplace operation" in str(result.errors.get("torch", "")):  # gradlab saved a copy
         assert not result.agrees or "gradlab" in result.errors
         return
     assert result.agrees, str(result)

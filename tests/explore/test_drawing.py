@@ -1,4 +1,4 @@
-"""Drawings: valid and inert SVG, measured text, colours for both themes, bounded bitmaps, one bundle."""
+"""Drawings: valid SVG without scripts, measured text, colours for both themes, bounded bitmaps, MIME bundles."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Tags(html.parser.HTMLParser):
         self.found.append(("text", data))
 
 
-# -------------------------------------------------------------------------------------------------------------- the SVG
-def test_document_is_valid_and_has_nothing_that_runs_or_is_shared():
+# ------------------------------------------------------------------------------------------------------------------ SVG
+def test_document_is_valid_and_has_no_scripts_or_shared_ids():
     root = ET.fromstring(above(beside(square(), square()), square()).svg())
     assert root.tag == f"{SVG}svg" and root.get("role") == "img"
     assert {element.tag for element in root.iter()} <= {f"{SVG}{name}" for name in ("svg", "title", "desc", "g", "rect")}
@@ -68,12 +68,12 @@ def test_document_is_valid_and_has_nothing_that_runs_or_is_shared():
 def test_title_and_description_are_the_alternative_text():
     root = ET.fromstring(square(alt="First <&> line.\nSecond\nand third.").svg())
     assert (root.findtext(f"{SVG}title"), root.findtext(f"{SVG}desc")) == ("First <&> line.", "Second\nand third.")
-    assert [element.tag for element in root][:2] == [f"{SVG}title", f"{SVG}desc"], "a browser reads the first children"
+    assert [element.tag for element in root][:2] == [f"{SVG}title", f"{SVG}desc"], "browsers only read them as the first children"
     assert ET.fromstring(square(alt="Alone.").svg()).find(f"{SVG}desc") is None
 
 
 @pytest.mark.parametrize("where", ["content", "attribute"])
-def test_what_a_user_wrote_is_text_and_nothing_else(where):
+def test_text_of_users_is_escaped(where):
     said = escape(MALICE)
     element = ET.fromstring(f"<t>{said}</t>" if where == "content" else f'<t a="{said}"/>')
     read = element.text if where == "content" else element.get("a")
@@ -94,7 +94,7 @@ def test_coordinates_are_short(number, said):
 
 
 # ------------------------------------------------------------------------------------------------------------- measures
-def test_text_is_measured_as_the_font_measures_it():
+def test_text_widths_match_the_font():
     from matplotlib import get_data_path
     from matplotlib.ft2font import FT2Font
 
@@ -107,13 +107,13 @@ def test_text_is_measured_as_the_font_measures_it():
             assert text_width(text, 12, mono=mono) == pytest.approx(advance, rel=0.02)
 
 
-def test_wide_characters_are_measured_wide():
+def test_wide_characters_have_a_larger_width():
     assert text_width("損失", 10) == 20 and text_width("損失", 10, mono=True) > text_width("ab", 10, mono=True)
 
 
 # -------------------------------------------------------------------------------------------------------------- colours
 def contrast(one, other):
-    """WCAG 2.2, relative luminance and contrast ratio."""
+    """Return the contrast ratio by WCAG 2.2."""
 
     def luminance(colour):
         channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
@@ -126,10 +126,10 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("name", ["VALUE", "GRADIENT", "DIM", "EDGE"])
 @pytest.mark.parametrize("ground", ["#ffffff", "#111111"])
-def test_what_stands_on_the_ground_is_seen_in_both_themes(name, ground):
+def test_colours_have_enough_contrast_with_the_background_in_both_themes(name, ground):
     colour = colours("light" if ground == "#ffffff" else "dark")[getattr(drawing_module, name)[4:-1]]
     assert contrast(colour, ground) >= (3 if name == "EDGE" else 4.5)
-    assert contrast(hex_of(getattr(drawing_module, name)), ground) >= 3, "where nothing says which theme it is"
+    assert contrast(hex_of(getattr(drawing_module, name)), ground) >= 3, "if the theme is unknown"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark", "high-contrast", "high-contrast-dark"])
@@ -151,7 +151,7 @@ def test_what_stands_on_the_ground_is_seen_in_both_themes(name, ground):
         ("GRADIENT", "PAPER"),
     ],
 )
-def test_text_on_panels_is_read_easily(text, panel, theme):
+def test_text_on_panels_has_enough_contrast(text, panel, theme):
     known = colours(theme)
     ratio = contrast(*(known[getattr(drawing_module, name)[4:-1]] for name in (text, panel)))
     assert ratio >= (7 if theme.startswith("high") else 4.5)
@@ -161,16 +161,16 @@ def test_text_on_panels_is_read_easily(text, panel, theme):
 ALL = "".join(f'<rect width="9" height="9" fill="var({name})" stroke="var({name})"/>' for name in colours())
 
 
-def test_each_colour_is_known_in_each_theme_and_none_is_like_another_in_light():
+def test_each_colour_is_defined_in_each_theme_and_unique_in_the_light_one():
     known = {theme: colours(theme) for theme in ("light", "dark", "high-contrast", "high-contrast-dark")}
     assert len({frozenset(names) for names in known.values()}) == 1 and len(known["light"]) == 14
-    assert len(set(known["light"].values())) == 14, "rules for the dark theme find a colour by its value in the light one"
+    assert len(set(known["light"].values())) == 14, "the dark theme's rules select a colour by its value in the light theme"
     constants = {value[4:-1] for value in vars(drawing_module).values() if isinstance(value, str) and value.startswith("var(")}
     assert constants == set(known["light"])
 
 
 @pytest.mark.parametrize("theme", ["light", "dark", "high-contrast", "high-contrast-dark"])
-def test_a_theme_that_was_chosen_has_its_own_colours_and_no_rules(theme):
+def test_a_chosen_theme_has_its_own_colours_and_no_rules(theme):
     root = ET.fromstring(Drawing(ALL, 9, 9, "", "All.").svg(theme=theme))
     boxes = [element for element in root.iter(f"{SVG}rect") if element.get("stroke")]
     assert (
@@ -183,7 +183,7 @@ def test_a_theme_that_was_chosen_has_its_own_colours_and_no_rules(theme):
     assert backgrounds == ([colours(theme)["--gl-paper"]] if theme.endswith("dark") else [])
 
 
-def test_by_itself_a_picture_is_light_with_rules_for_the_other_themes():
+def test_without_a_theme_a_picture_is_light_with_rules_for_the_others():
     root = ET.fromstring(Drawing(ALL, 9, 9, "", "All.").svg())
     assert [element.get("fill") for element in root.iter(f"{SVG}rect")] == list(colours("light").values())
     blocks = dict(re.findall(r"@media ([^{]+)\{((?:[^{}]+\{[^{}]*\})*)\}", root.findtext(f"{SVG}style")))
@@ -196,18 +196,18 @@ def test_by_itself_a_picture_is_light_with_rules_for_the_other_themes():
     assert {name: last.get(light[name], dark_now[name]) for name in light} == both
 
 
-def test_an_inline_picture_keeps_the_variables_of_the_page():
+def test_an_inline_picture_uses_the_variables_of_the_page():
     root = ET.fromstring(Drawing(ALL, 9, 9, "", "All.").inline(role="group", data_level="<code>"))
     assert [element.get("fill") for element in root.iter(f"{SVG}rect")] == [f"var({name})" for name in colours()]
     assert (root.get("role"), root.get("data-level")) == ("group", "<code>") and root.findtext(f"{SVG}title") == "All."
 
 
-def test_what_a_user_wrote_is_taken_for_no_colour():
+def test_text_of_users_is_not_read_as_a_colour():
     body = f'<text fill="var(--gl-ink)">{escape(chr(34).join(["fill=", "var(--gl-ink)", ""]))}</text>'
     assert ET.fromstring(Drawing(body, 9, 9, "", "").svg(theme="dark")).findtext(f"{SVG}text") == 'fill="var(--gl-ink)"'
 
 
-def test_a_theme_or_a_size_that_cannot_be_is_refused():
+def test_an_invalid_theme_or_size_is_an_error():
     with pytest.raises(
         ValueError, match="theme must be one of 'auto', 'light', 'dark', 'high-contrast', 'high-contrast-dark'; got"
     ):
@@ -237,13 +237,13 @@ def test_a_pdf_has_the_size_the_text_and_the_lines_of_the_picture():
         assert b"/FontFile" in (inside := data + b"".join(streams)) and b"/Subtype/Image" not in inside, "text and lines"
 
 
-def test_without_the_package_a_pdf_is_refused_and_says_what_to_install(monkeypatch):
+def test_without_the_package_a_pdf_is_an_error_that_names_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "typst", None)
     with pytest.raises(RuntimeError, match=r"a PDF needs the package typst.*pip install 'gradlab\[pdf\]'"):
         square().pdf()
 
 
-def test_a_picture_is_saved_as_what_its_name_ends_in(tmp_path):
+def test_the_suffix_of_the_file_determines_the_format(tmp_path):
     pytest.importorskip("resvg_py")
     assert ET.parse(square().save(tmp_path / "a.svg")).getroot().tag == f"{SVG}svg"
     assert png_size(square().save(tmp_path / "a.PNG").read_bytes()) == (80, 80)
@@ -279,7 +279,7 @@ def test_bitmap_is_bounded_in_pixels():
     assert png_size(tall.bitmap(1_000_000)) == (40, 1200)
 
 
-def test_bitmap_is_bounded_in_bytes_and_left_out_where_it_cannot_be():
+def test_bitmap_is_bounded_in_bytes_or_omitted():
     pytest.importorskip("resvg_py")
     drawing = noise(60)
     whole = len(drawing.png())
@@ -288,7 +288,7 @@ def test_bitmap_is_bounded_in_bytes_and_left_out_where_it_cannot_be():
     assert "image/png" not in Drawing(square().body, 100, 60_000, "", "").bundle()
 
 
-def test_a_notebooks_bitmap_of_noisy_maps_is_made_once_and_keeps_its_looks(monkeypatch):
+def test_a_notebooks_bitmap_of_noisy_maps_is_rendered_once_and_looks_the_same(monkeypatch):
     pytest.importorskip("resvg_py")
     from io import BytesIO
 
@@ -309,7 +309,7 @@ def test_a_notebooks_bitmap_of_noisy_maps_is_made_once_and_keeps_its_looks(monke
         return pixels[..., :3] * pixels[..., 3:] / 255 + 255 - pixels[..., 3:]
 
     away = np.abs(on_white(small) - on_white(made[0])).max(axis=-1)
-    assert away.mean() < 4 and np.quantile(away, 0.999) < 24, "of 255"
+    assert away.mean() < 4 and np.quantile(away, 0.999) < 24, "differences of colours out of 255"
 
 
 def test_without_pillow_a_bitmap_is_made_smaller(monkeypatch):
@@ -337,7 +337,7 @@ def test_bitmap_has_a_transparent_ground_and_shows_text_without_a_system_font():
     assert not np.array_equal(pixels("iW"), pixels("iW", drawing_module.MONO))
 
 
-def test_no_bitmap_where_resvg_is_not_installed(monkeypatch):
+def test_no_bitmap_without_resvg(monkeypatch):
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     assert square().bitmap(10_000) is None
     with pytest.raises(RuntimeError, match="a PNG needs the package resvg_py"):
@@ -346,7 +346,7 @@ def test_no_bitmap_where_resvg_is_not_installed(monkeypatch):
 
 
 # --------------------------------------------------------------------------------------------------------------- bundle
-def test_bundle_is_one_image_a_bitmap_and_a_text():
+def test_bundle_has_an_image_a_bitmap_and_a_text():
     pytest.importorskip("resvg_py")
     drawing = square(alt='Alt <b>&"x"</b>\nline two')
     bundle = drawing._repr_mimebundle_()
@@ -380,7 +380,7 @@ def results_with_pictures():
 
 
 @pytest.mark.parametrize("name", ["graph", "graphs", "paths", "report", "Jacobian", "playground", "run"])
-def test_whatever_has_a_picture_gives_it_as_a_file(name):
+def test_every_result_with_a_picture_can_save_it(name):
     pytest.importorskip("resvg_py")
     shown = results_with_pictures()[name]
     assert ET.fromstring(shown.svg(theme="dark", width=321)).get("width") == "321"

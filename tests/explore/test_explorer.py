@@ -1,4 +1,4 @@
-"""The model of the live explorer, without a front end: numbers against `retain_grad`, folds and rows as sets of nodes."""
+"""The model of the live explorer without a front end: numbers against `retain_grad`, folds and rows as sets of nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ both = pytest.mark.parametrize("lib", [gl, pytest.param(torch, marks=pytest.mark
 
 
 def zscores(lib):
-    """Names and operations of two standardised matrices and the trace of their correlation."""
+    """Return the named tensors of a program that standardises two matrices and computes the trace of their correlation."""
     gl.manual_seed(1)
     numbers = [gl.randn(6, 4, dtype=gl.float64).numpy() for _ in range(2)]
     with gl.tracing():
@@ -67,15 +67,15 @@ def flat(ranges):
 
 # -------------------------------------------------------------------------------------------------------------- numbers
 @both
-def test_values_and_gradients_are_those_of_retain_grad(lib):
+def test_values_and_gradients_match_retain_grad(lib):
     names = zscores(lib)
     made = explorer(names)
-    assert all(names[leaf].grad is None for leaf in "ab"), "nothing is written"
+    assert all(names[leaf].grad is None for leaf in "ab"), "no gradient is written"
     tensors = {name: tensor for name, tensor in names.items() if name not in "ab"}
     for tensor in tensors.values():
         tensor.retain_grad()
     found = {name: made.answer("node", {"node": node_of(made, name)})["panel"] for name in names if name != "loss"}
-    assert all(tensor.grad is None for tensor in names.values()), "a panel's sweep writes nothing either"
+    assert all(tensor.grad is None for tensor in names.values()), "the sweep of a panel writes no gradient either"
     names["loss"].backward()
     for name, panel in found.items():
         want = names[name].grad.numpy()
@@ -89,7 +89,7 @@ def test_values_and_gradients_are_those_of_retain_grad(lib):
 
 
 @both
-def test_local_jacobians_are_those_of_the_single_operation(lib):
+def test_local_jacobians_match_the_single_operation(lib):
     x = lib.tensor([0.5, -1.0, 2.0], dtype=lib.float64, requires_grad=True)
     w = lib.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 4.0]], dtype=lib.float64, requires_grad=True)
     with gl.tracing():
@@ -108,7 +108,7 @@ def test_local_jacobians_are_those_of_the_single_operation(lib):
 
 
 @both
-def test_shares_and_sums_of_what_met(lib):
+def test_shares_and_sums_of_gradients_that_meet(lib):
     with gl.tracing():
         x = lib.tensor(2.0, requires_grad=True)
         y = x * 3
@@ -121,7 +121,7 @@ def test_shares_and_sums_of_what_met(lib):
     assert sum(edge.share for edge in made.trace.edges if edge.source == node_of(made, "y")) == pytest.approx(1)
 
 
-def test_what_is_saved_and_its_bytes():
+def test_saved_tensors_and_their_bytes():
     x = gl.tensor([[1.0, 2.0, 3.0]], dtype=gl.float64, requires_grad=True)
     w = gl.tensor([[4.0, 5.0, 6.0]], dtype=gl.float64, requires_grad=True)
     y = x * w
@@ -129,10 +129,10 @@ def test_what_is_saved_and_its_bytes():
     made = explorer({"x": x, "w": w, "y": y, "out": out}, "out")
     saved = made.answer("node", {"node": node_of(made, "y")})["panel"]["saved"]
     assert [row[1:] for row in saved["tensors"]] == [["1×3", "float64", "24 bytes"]] * 2 and saved["bytes"] == "48 bytes"
-    assert made.live.bytes() == 24 + 24 + 8, "x and w are saved and leaves at once; and the output"
+    assert made.live.bytes() == 24 + 24 + 8, "x and w are both saved and leaves; the output is saved, too"
 
 
-def test_by_hand_is_code_that_gives_the_gradient():
+def test_the_code_by_hand_gives_the_gradient():
     names = zscores(gl)
     made = explorer(names)
     panel = made.answer("node", {"node": node_of(made, "z1")})["panel"]
@@ -143,7 +143,7 @@ def test_by_hand_is_code_that_gives_the_gradient():
     assert "has no name" in made.answer("node", {"node": nameless})["panel"]["code"]["says"]
 
 
-def test_an_output_that_is_no_scalar_and_several_outputs_are_summed():
+def test_a_non_scalar_output_and_several_outputs_are_summed():
     x = gl.tensor([1.0, 2.0], requires_grad=True)
     y, z = x**2, x * 3
     made = explorer({"x": x, "y": y}, "y")
@@ -155,7 +155,7 @@ def test_an_output_that_is_no_scalar_and_several_outputs_are_summed():
 
 
 @both
-def test_a_graph_that_backward_has_freed_shows_its_structure(lib):
+def test_a_freed_graph_shows_its_structure(lib):
     x = lib.tensor(2.0, requires_grad=True)
     y = (x * x).exp()
     y.backward()
@@ -196,8 +196,8 @@ def chain(n):
     return explorer({"x": x, "loss": loss})
 
 
-def checked(made, figure):
-    """Each node of the trace is in one box, and edges go forward between them."""
+def check_figure(made, figure):
+    """Check that each node of the trace is in one box, and that edges point forward. Return the figure."""
     inside = sorted(i for node in figure["nodes"] if "members" in node for i in flat(node["members"]))
     assert inside == list(range(len(made.trace.nodes)))
     assert all(source < target for source, target, *place in figure["edges"] if place)
@@ -205,36 +205,36 @@ def checked(made, figure):
 
 
 @pytest.mark.parametrize("program", [encoder, lambda: chain(40)], ids=["modules", "lines"])
-def test_folds_open_and_close_and_hold_every_node_once(program):
+def test_folds_open_and_close_and_contain_every_node_once(program):
     made = program()
-    first = checked(made, made.about()["figure"])
+    first = check_figure(made, made.about()["figure"])
     assert len(first["nodes"]) <= 25 and first["folded"] == len(made.trace.nodes)
     address = next(node["opens"] for node in first["nodes"] if "opens" in node)
-    opened = checked(made, made.answer("fold", {"open": [address]})["figure"])
+    opened = check_figure(made, made.answer("fold", {"open": [address]})["figure"])
     assert opened["open"] == [address] and len(opened["nodes"]) > len(first["nodes"])
     assert any(node.get("within") == address for node in opened["nodes"])
     deep = [len(made.answer("fold", {"depth": depth})["figure"]["nodes"]) for depth in range(5)]
     assert deep[0] == len(first["nodes"]) and all(a <= b for a, b in pairwise(deep)) and deep[-1] <= 240
-    checked(made, made.answer("fold", {"depth": 4})["figure"])
+    check_figure(made, made.answer("fold", {"depth": 4})["figure"])
     again = made.answer("fold", {"open": []})["figure"]
     assert again == first
 
 
-def test_a_node_inside_folds_is_brought_to_light():
+def test_folds_open_to_show_a_node_inside():
     made = encoder()
     for i in range(0, len(made.trace.nodes), 37):
-        figure = checked(made, made.answer("fold", {"open": [], "node": i})["figure"])
+        figure = check_figure(made, made.answer("fold", {"open": [], "node": i})["figure"])
         box = next(node for node in figure["nodes"] if i in flat(node["members"]))
         assert "opens" not in box
 
 
-def test_addresses_that_lead_nowhere_are_passed_over():
+def test_unknown_addresses_are_ignored():
     made = encoder()
     first = made.about()["figure"]
     assert made.answer("fold", {"open": ["99", "0.99.3", "", "x"]})["figure"] == first
 
 
-def test_questions_that_cannot_be_answered():
+def test_invalid_requests():
     made = chain(3)
     with pytest.raises(ValueError, match=r"'fold', 'rows', 'node', 'steps' or 'paths'.*'code'"):
         made.answer("code", {})
@@ -244,7 +244,7 @@ def test_questions_that_cannot_be_answered():
 
 
 # ----------------------------------------------------------------------------------------------------------------- rows
-def test_rows_of_modules_stack_what_is_alike():
+def test_rows_of_modules_stack_equal_layers():
     made = encoder()
     about, trace = made.about(), made.trace
     assert about["levels"] == ["code", "modules", "operations"] and about["level"] == "modules"
@@ -265,11 +265,11 @@ def rows_of(made, level="modules", **wish):
 
 
 @pytest.mark.parametrize(("program", "level"), [(encoder, "modules"), (encoder, "code"), (lambda: chain(40), "code")])
-def test_rows_open_and_close_and_hold_every_operation_once(program, level):
+def test_rows_open_and_close_and_contain_every_operation_once(program, level):
     made = program()
     operations = {i for i, node in enumerate(made.trace.nodes) if node.kind != "leaf"}
 
-    def checked(**wish):
+    def check_figure(**wish):
         figure = rows_of(made, level, **wish)
         closed = [i for row in figure["rows"] if not row["open"] for i in flat(row["members"])]
         counts = Counter(i for i in closed if i in operations)
@@ -278,21 +278,21 @@ def test_rows_open_and_close_and_hold_every_operation_once(program, level):
         assert set(figure["open"]) == {row["key"] for row in figure["rows"] if row["open"]}
         return figure
 
-    first = checked(open=[])
+    first = check_figure(open=[])
     key = next(row["key"] for row in first["rows"] if row["open"] is False)
-    opened = checked(open=[key])
+    opened = check_figure(open=[key])
     inner = [row for row in opened["rows"] if row["key"].startswith(f"{key}.")]
     assert opened["open"] == [key] and inner and {row["depth"] for row in inner} == {1}
-    assert {row["depth"] for row in checked(depth=3)["rows"]} >= {0, 1}
-    assert checked(open=["99", "0.99.3", "", "x"]) == first, "addresses that lead nowhere are passed over"
+    assert {row["depth"] for row in check_figure(depth=3)["rows"]} >= {0, 1}
+    assert check_figure(open=["99", "0.99.3", "", "x"]) == first, "unknown addresses are ignored"
     for node in sorted(operations)[::17]:
-        around = checked(open=[], node=node)
+        around = check_figure(open=[], node=node)
         alone = [operations.intersection(flat(row["members"])) for row in around["rows"] if row["open"] is None]
         assert {node} in alone
 
 
 @both
-def test_rows_say_the_norms_of_retain_grad_and_where_they_came_from(lib):
+def test_rows_have_the_norms_of_retain_grad_and_their_origin(lib):
     with gl.tracing():
         x = lib.tensor([1.0, 2.0], dtype=lib.float64, requires_grad=True)
         h = x * 3
@@ -312,7 +312,7 @@ def test_rows_say_the_norms_of_retain_grad_and_where_they_came_from(lib):
 
 
 @pytest.mark.parametrize("width", [360, 480, 600, 760, 1000, 1400])
-def test_rows_fit_the_width_that_there_is(width):
+def test_rows_fit_the_available_width(width):
     made = encoder()
     for wish in ({"open": []}, {"depth": 1}, {"depth": 3}, {"depth": 9}):
         figure = rows_of(made, width=width, **wish)
@@ -321,7 +321,7 @@ def test_rows_fit_the_width_that_there_is(width):
             assert not figure["cut"]
 
 
-def test_the_head_of_the_parameters_names_the_numbers_below_it():
+def test_the_heading_of_the_parameters_names_the_numbers_below_it():
     made = encoder()
     seen = set()
     for width in range(480, 1200, 20):
@@ -332,7 +332,7 @@ def test_the_head_of_the_parameters_names_the_numbers_below_it():
     assert len(seen) == 2
 
 
-def test_a_row_of_many_nodes_shows_more_of_them_when_asked():
+def test_a_row_of_many_nodes_shows_more_of_them_on_request():
     made = chain(300)
     key = max(rows_of(made, "code", open=[])["rows"], key=lambda row: sum(row["members"][1::2]))["key"]
     members = flat(next(row for row in made.about()["rows"]["code"]["rows"] if row["key"] == key)["members"])
@@ -346,12 +346,12 @@ def test_a_row_of_many_nodes_shows_more_of_them_when_asked():
         assert len(shown) == many and rest["spoken"].startswith(f"{total - many:,} more")
 
 
-def test_rows_of_another_level_are_refused():
+def test_an_unknown_level_of_rows_is_an_error():
     with pytest.raises(ValueError, match="rows must be 'code' or 'modules', got 'operations'"):
         encoder(1).answer("rows", {"level": "operations"})
 
 
-def test_columns_are_the_graph():
+def test_columns_match_the_graph():
     made = encoder(1)
     about, trace = made.about(), made.trace
     table, texts = about["nodes"], about["texts"]
@@ -368,7 +368,7 @@ def test_ranges():
 
 
 @pytest.mark.slow
-def test_ten_thousand_nodes_are_told_in_less_than_half_a_megabyte():
+def test_ten_thousand_nodes_take_less_than_half_a_megabyte():
     made = chain(3300)
     assert len(made.trace.nodes) > 9_900
     about = json.dumps(made.about(), separators=(",", ":"), ensure_ascii=False).encode()
@@ -376,9 +376,9 @@ def test_ten_thousand_nodes_are_told_in_less_than_half_a_megabyte():
     assert len(made.about()["figure"]["nodes"]) <= 25
 
 
-# ----------------------------------------------------------------------------------------------------- several together
+# ------------------------------------------------------------------------------------------------------ groups of nodes
 @both
-def test_what_goes_into_a_line_and_what_comes_out(lib):
+def test_inputs_and_outputs_of_a_line(lib):
     x = lib.tensor([1.0, 2.0], dtype=lib.float64, requires_grad=True)
     w = lib.tensor([3.0, -1.0], dtype=lib.float64, requires_grad=True)
     t = lib.tensor([0.5, 0.5], dtype=lib.float64)
@@ -395,7 +395,7 @@ def test_what_goes_into_a_line_and_what_comes_out(lib):
     assert first["parameters"] == [] and ["size", "1 operation"] in first["about"]
     last = made.answer("node", {"node": rows[1]["at"], "members": rows[1]["members"]})["panel"]["fold"]
     assert last["inputs"][0][:2] == [node_of(made, "h"), "h = ×"] and last["inputs"][0][3] == f"‖gradient‖ {math.hypot(5, 5):.3g}"
-    assert last["inputs"][1][0] == -1 and last["inputs"][1][1].startswith("t"), "a tensor that needs no gradient"
+    assert last["inputs"][1][0] == -1 and last["inputs"][1][1].startswith("t"), "a tensor that does not require grad"
     assert ["size", "3 operations"] in last["about"]
 
 
@@ -436,13 +436,13 @@ def test_the_gradient_of_one_element_has_a_sign():
 
 
 @pytest.mark.parametrize("members", [[0], [0, 10_000], [-1, 2], ["0", 1], "01"])
-def test_members_that_are_no_stretches_are_refused(members):
+def test_members_that_are_not_ranges_are_errors(members):
     with pytest.raises(ValueError, match="members must be ranges"):
         chain(2).answer("node", {"node": 1, "members": members})
 
 
-# ------------------------------------------------------------------------------------------------------ what is held
-def test_close_lets_the_graph_go_and_keeps_what_is_plain():
+# -------------------------------------------------------------------------------------------------------- references
+def test_close_releases_the_graph_and_keeps_plain_data():
     names = zscores(gl)
     made = explorer(names)
     held = weakref.ref(names["z1"].grad_fn)
@@ -456,7 +456,7 @@ def test_close_lets_the_graph_go_and_keeps_what_is_plain():
     assert panel["gradient"] and "saved" not in panel and made.about()["head"]["held"] == ""
 
 
-def test_a_graph_whose_tensors_are_gone_is_shown_as_it_was_recorded():
+def test_a_graph_without_tensors_is_shown_as_recorded():
     x = gl.tensor(3.0, requires_grad=True)
     shown = Graph(gl.graph(x * x).trace)
     made = Explorer.around(shown, [], {}, {})
@@ -468,7 +468,7 @@ def texts_of(formula):
     return "".join(part if isinstance(part, str) else "" if isinstance(part, float) else texts_of(part) for part in formula[1:])
 
 
-def test_every_formula_is_told_without_latex():
+def test_every_formula_has_a_text_without_latex():
     for name in PRIMITIVES:
         for line in gl.formula(name).lines():
             left = set(texts_of(math_of(line)).replace(" ", "")) & {"\\", "{", "}", "_"}
@@ -483,7 +483,7 @@ def test_a_formula_as_lists():
 
 
 @both
-def test_a_sweep_that_freed_its_graph_is_shown_as_it_was_recorded(lib):
+def test_a_sweep_that_freed_its_graph_is_shown_as_recorded(lib):
     x = lib.tensor([1.0, 2.0], requires_grad=True)
     with gl.tracing() as seen:
         y = x * x

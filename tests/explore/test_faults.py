@@ -1,4 +1,4 @@
-"""Errors in gradlab while it watches a program end in one warning, and the program continues: each callback is made to fail."""
+"""An error in gradlab's callbacks gives one warning and does not stop the program. The tests make each callback fail."""
 
 import inspect
 import signal
@@ -31,7 +31,7 @@ def strike(*_, **__):
 
 
 def train(lib):
-    """A training that comes by every callback: modules, writes, cuts, an optimizer. Returns its weights."""
+    """Train with modules, writes, cuts and an optimizer, so that every callback is called. Return the weights."""
     net, (x, y) = mlp(lib, 6, 4, 1), data(lib)
     optimizer = lib.optim.SGD(net.parameters(), lr=0.1)
     scale = lib.ones(1)
@@ -57,7 +57,7 @@ def faults_of(program):
 
 
 def observed_events(kind):
-    """The callbacks that a class of observers, or one above it, defines."""
+    """Return the callbacks that a class of observers or its base classes define."""
     return sorted(name for name in OBSERVER_METHODS if any(name in vars(one) for one in kind.__mro__[:-3]))
 
 
@@ -72,7 +72,7 @@ RECORDER = [
 
 @pytest.mark.parametrize("lib", LIBRARIES)
 @pytest.mark.parametrize(("kind", "name"), RECORDER)
-def test_a_recorder_that_fails_ends_no_program(lib, kind, name, monkeypatch):
+def test_a_failing_recorder_does_not_stop_the_program(lib, kind, name, monkeypatch):
     lib = library(lib)
     plain = train(lib)
     monkeypatch.setattr(kind, name, strike)
@@ -91,7 +91,7 @@ def test_a_recorder_that_fails_ends_no_program(lib, kind, name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", observed_events(GradlabRecording))
-def test_an_observer_that_fails_ends_no_program(name, monkeypatch):
+def test_a_failing_observer_does_not_stop_the_program(name, monkeypatch):
     plain = train(gl)
     monkeypatch.setattr(GradlabRecording, name, guarded_method(strike))
 
@@ -108,12 +108,12 @@ def test_an_observer_that_fails_ends_no_program(name, monkeypatch):
         "on_cast",
         "sweep_origin",
         "on_create",
-    ):  # nothing of the kind happens there
+    ):  # no such event occurs in the program
         assert len(told) == 1 and "StruckError: struck" in str(told[0].message)
 
 
 def callbacks_of_torch():
-    """The methods of `TorchRecording` that torch calls, or that are called at once by one that it calls."""
+    """Return the methods of `TorchRecording` that torch calls, or that such a method calls directly."""
     return [
         "_record_call",
         "_sweep_arguments",
@@ -131,7 +131,7 @@ def callbacks_of_torch():
 
 @pytest.mark.torch
 @pytest.mark.parametrize("name", callbacks_of_torch())
-def test_what_fails_while_torch_is_recorded_ends_no_program(name, monkeypatch):
+def test_a_failing_callback_of_torch_does_not_stop_the_program(name, monkeypatch):
     torch = pytest.importorskip("torch")
     from leftovers import find_torch_leftovers, reset_torch_state
 
@@ -157,13 +157,13 @@ def test_what_fails_while_torch_is_recorded_ends_no_program(name, monkeypatch):
     assert weights == plain
     assert len(told) == 1 and "StruckError: struck" in str(told[0].message)
     if name == "before_step":
-        reset_torch_state()  # what takes the mode away was struck itself
+        reset_torch_state()  # the function that removes the mode failed, too
     assert find_torch_leftovers() == []
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize("name", ["form", "shape_of", "values", "summary", "sample", "share", "copy", "slopes", "version"])
-def test_what_fails_of_a_tensor_ends_no_program(name, monkeypatch):
+def test_a_failing_description_of_a_tensor_does_not_stop_the_program(name, monkeypatch):
     torch = pytest.importorskip("torch")
     from gradlab.explore.libraries.library_torch import Torch
 
@@ -179,7 +179,7 @@ def test_what_fails_of_a_tensor_ends_no_program(name, monkeypatch):
     assert weights == plain and len(told) <= 1
 
 
-# ------------------------------------------------------------------------------------------------------------- the watch
+# ----------------------------------------------------------------------------------------------------------------- watch
 MEASURING = ["before_step", "after_step", "add_output", "before_accumulate", "note_loss", "frame", "add_pause", "begin"]
 INSPECTOR = ["wants", "keeps_graph", "inspect", "add_hooks", "inspect_node", "finish", "remove_hooks", "attach", "release"]
 
@@ -193,7 +193,7 @@ INSPECTOR = ["wants", "keeps_graph", "inspect", "add_hooks", "inspect_node", "fi
     ],
     ids=lambda one: getattr(one, "__name__", one),
 )
-def test_a_watch_that_fails_ends_no_training(lib, kind, name, monkeypatch):
+def test_a_failing_watch_does_not_stop_the_training(lib, kind, name, monkeypatch):
     lib = library(lib)
 
     def training(watched):
@@ -222,8 +222,8 @@ def test_a_watch_that_fails_ends_no_training(lib, kind, name, monkeypatch):
 
 
 @pytest.mark.parametrize("lib", LIBRARIES)
-def test_a_nan_is_looked_at_inside_anomaly_mode(lib):
-    """The mode raises in the program's own backward, once, and not in the sweep that looks for the cause."""
+def test_a_nan_is_examined_inside_anomaly_mode(lib):
+    """The mode raises once, in the program's backward, and not in the sweep that searches for the cause."""
     lib = library(lib)
 
     def program():
@@ -244,7 +244,7 @@ def test_a_nan_is_looked_at_inside_anomaly_mode(lib):
 
 
 @pytest.mark.parametrize("kind", [GradlabBackwardCalls, PoleObserver])
-def test_observers_of_backward_end_no_training(kind, monkeypatch):
+def test_failing_observers_of_backward_do_not_stop_the_training(kind, monkeypatch):
     plain = train(gl)
     for name in observed_events(kind):
         monkeypatch.setattr(kind, name, guarded_method(strike))
@@ -259,8 +259,8 @@ def test_observers_of_backward_end_no_training(kind, monkeypatch):
     assert weights == plain and len(told) == 1
 
 
-def test_every_observer_that_only_looks_is_a_watcher():
-    """Observers that change results may raise: saved tensors' hooks, inference mode, tangents, anomaly mode. Others may not."""
+def test_every_observer_that_changes_no_result_is_a_watcher():
+    """Only observers that change results may raise: saved tensors' hooks, inference mode, tangents, anomaly mode."""
     import gradlab.core.tangents
     import gradlab.diagnose.anomaly  # noqa: F401
     from gradlab.core.observers import Observer
@@ -274,7 +274,7 @@ def test_every_observer_that_only_looks_is_a_watcher():
 
 
 # ----------------------------------------------------------------------------------------------------------- the warning
-def test_the_warning_says_what_failed_where_and_how_to_report_it():
+def test_the_warning_has_the_error_its_place_and_how_to_report_it():
     def fail():
         gl.graph(1)
 
@@ -286,20 +286,20 @@ def test_the_warning_says_what_failed_where_and_how_to_report_it():
     assert warned[0].filename == __file__
 
 
-def test_there_is_one_warning_however_often_it_fails():
+def test_repeated_errors_give_one_warning():
     guarded = Faults("did something").guard(strike)
     result, told = faults_of(lambda: [guarded(), guarded(), guarded()])
     assert result == [None] * 3 and len(told) == 1
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_what_is_no_fault_passes(error):
+def test_other_exceptions_propagate(error):
     with pytest.raises(error), Faults("did something"):
         raise error
 
 
-def test_what_a_signal_s_handler_raises_passes():
-    """A time limit of the program's own, say."""
+def test_exceptions_of_signal_handlers_propagate():
+    """For example, a time limit of the program."""
 
     def handler(*_):
         raise TimeoutError("the program's own")

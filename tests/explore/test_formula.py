@@ -1,4 +1,4 @@
-"""Formulas are the rules: each, evaluated on a sample, gives the rule's own numbers."""
+"""Formulas match the rules: evaluated on a sample, each gives the numbers of its rule."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_notation_reads_as_a_textbook():
     assert formula("relu")["x"].text == r"[y > 0]\,\bar{y}"
 
 
-def test_a_node_shows_its_own_numbers():
+def test_a_node_shows_its_settings():
     x = gl.tensor([1.0, 2.0], requires_grad=True)
     assert formula((x**3).grad_fn).lines()[0] == "y = x^{3}"
     assert "softmax" in repr(formula(gl.softmax(x, 0).grad_fn))
@@ -54,12 +54,12 @@ def test_every_primitive_has_a_notation():
         assert formula(op)["out"]
 
 
-def test_a_rule_that_asks_for_a_number_is_shown_on_a_node_alone():
+def test_a_rule_that_needs_a_number_is_only_shown_for_a_node():
     x = gl.tensor([1.0, 2.0], requires_grad=True)
     assert set(formula("pow_scalar")) == {"out"}
     assert formula((x**3).grad_fn)["x"].text == r"\bar{y}\,3\,x^{2}"
 
 
-def test_what_is_no_operation_is_refused():
+def test_other_objects_are_errors():
     with pytest.raises(ValueError, match="primitive's name"):
         formula("cosine of the moon")

@@ -1,4 +1,4 @@
-"""The graph of a run, against what the program does: which outputs change when one of its tensors does, and what hooks see."""
+"""The graph of a run matches the program: which outputs change with a tensor, and the shapes and dtypes that hooks see."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 PROGRAMS = programs(torch)
-# In these a single call makes several results, or reads a tensor that does not matter in this mode: batch norm's statistics in
-# training, the weights of attention, which do not depend on the values, the steps of a recurrent layer before the last.
+# Programs in which one call has several results, or reads a tensor that has no effect in this mode: the statistics of batch norm
+# in training, attention weights, which do not depend on the values, the steps of a recurrent layer before the last.
 COARSE = {"Normalized", "Attention", "AttentionInEvaluation", "Packed"}
 
 
 def flat(value):
-    """The tensors in a value, in order. Written without gradlab."""
+    """Return the tensors in a value, in order, without using gradlab."""
     if isinstance(value, torch.Tensor):
         return [value]
     if dataclasses.is_dataclass(value):
@@ -35,7 +35,7 @@ def flat(value):
 
 
 def own_name(label):
-    """The name of a parameter in its model: "list.0.weight" of "model.list[0].weight"."""
+    """Return the name of a parameter in its model: "list.0.weight" for "model.list[0].weight"."""
     return re.sub(r"\[(?:'([^']*)'|(\d+))\]", r".\1\2", label).partition(".")[2]
 
 
@@ -61,7 +61,7 @@ def reached_from(graph, start):
 
 
 def results_with(name, change):
-    """The results of a program on copies, of which `change` has changed one."""
+    """Return the results of a program on copies, one of which `change` has modified."""
     model, args, kwargs = copy.deepcopy(PROGRAMS[name])
     with torch.no_grad():
         change(model, args, kwargs)
@@ -77,14 +77,14 @@ def shift(tensor):
     tensor.add_(0.05 * torch.rand(tensor.shape, generator=generator) + 0.02)
 
 
-def drawn(name, **options):
+def graph_of_run(name, **options):
     model, args, kwargs = copy.deepcopy(PROGRAMS[name])
     return gl.graph(model, *args, **kwargs, **options)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_there_is_a_path_where_and_only_where_the_output_depends(name):
-    graph = drawn(name)
+def test_paths_exist_exactly_if_the_output_depends(name):
+    graph = graph_of_run(name)
     assert graph.error is None
     plain = results_with(name, lambda *_: None)
     ends = outputs_of(graph)
@@ -100,9 +100,9 @@ def test_there_is_a_path_where_and_only_where_the_output_depends(name):
         for k, (end, before, after) in enumerate(zip(ends, plain, moved, strict=True)):
             depends = not torch.equal(before, after)
             if depends:
-                assert end in reached, f"output {k} depends on {what}, and there is no path"
+                assert end in reached, f"output {k} depends on {what}, but there is no path"
             elif name not in COARSE:
-                assert end not in reached, f"output {k} does not depend on {what}, and there is a path"
+                assert end not in reached, f"output {k} does not depend on {what}, but there is a path"
 
     for k, at in enumerate(inputs):
         compare(graph.nodes[at].name, at, lambda model, args, kwargs, k=k: shift(flat([args, kwargs])[k]))
@@ -119,7 +119,7 @@ def test_there_is_a_path_where_and_only_where_the_output_depends(name):
 
 
 def generic_programs(library):
-    """Programs that both libraries run, as functions of x (2×3) and y (3)."""
+    """Return programs for both libraries, as functions of x (2×3) and y (3)."""
 
     def in_place(x, y):
         h = x.clone()
@@ -237,7 +237,7 @@ def test_paths_in_both_libraries(library, name):
 def test_modules_have_the_shapes_and_types_that_hooks_see(name):
     model, args, kwargs = copy.deepcopy(PROGRAMS[name])
     if not isinstance(model, torch.nn.Module) or name in ("Scripted", "InPlaceArgument", "Packed"):
-        pytest.skip("no module, or one that takes no hook or is made in the run")
+        pytest.skip("no module, or one that accepts no hook or is created in the run")
     seen = []
 
     def hook(module, args, result):
@@ -249,7 +249,7 @@ def test_modules_have_the_shapes_and_types_that_hooks_see(name):
         module.register_forward_hook(hook, always_call=False)
     torch.manual_seed(1)
     model(*args, **kwargs)
-    graph = drawn(name)
+    graph = graph_of_run(name)
     parts, waiting = [], list(graph.run.tree)
     while waiting:
         part = waiting.pop()
@@ -273,7 +273,7 @@ def shape_words(shapes):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_totals(name):
     model, args, kwargs = PROGRAMS[name]
-    graph = drawn(name)
+    graph = graph_of_run(name)
     table = graph.table()
     tensors = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
     held = tensors + (list(model.buffers()) if isinstance(model, torch.nn.Module) else [])
@@ -289,7 +289,7 @@ def test_totals(name):
         assert graph.flops == counter.get_total_flops() or name == "transforms"  # it counts a product with a vector as none
 
 
-def test_bytes_of_results_are_those_of_new_memory():
+def test_bytes_of_results_count_new_memory():
     x = torch.ones(4, 5)
 
     def function(x):
@@ -307,41 +307,41 @@ def test_bytes_of_results_are_those_of_new_memory():
 
 
 def test_buffers_and_calls_that_write_them():
-    graph = drawn("OwnBuffers")
+    graph = graph_of_run("OwnBuffers")
     writes = {node.label: node.detail for node in graph.nodes if "writes" in node.detail}
     assert writes == {"lerp_": "writes mean", "+ 1": "writes steps"}
-    graph = drawn("Normalized")
+    graph = graph_of_run("Normalized")
     assert any("writes running_mean, running_var" in node.detail for node in graph.nodes)
 
 
-def test_control_flow_shows_what_was_decided():
-    taken, other = drawn("BranchTaken"), drawn("BranchNotTaken")
+def test_control_flow_shows_the_branch_taken():
+    taken, other = graph_of_run("BranchTaken"), graph_of_run("BranchNotTaken")
     assert [node.name for node in taken.nodes if node.operation == "parameter"] == ["model.a.weight", "model.a.bias"]
     assert [node.name for node in other.nodes if node.operation == "parameter"] == ["model.b.weight", "model.b.bias"]
     assert [node.label for node in taken.nodes if node.operation == "__bool__"] == ["if x.sum() > 0"]
     assert [row.called for row in taken.table().rows if row.name == "b"] == [False]
-    assert sum(node.label == "× 2" for node in drawn("LoopOfThree").nodes) == 3
-    assert sum(node.label == "× 2" for node in drawn("LoopOfNone").nodes) == 0
+    assert sum(node.label == "× 2" for node in graph_of_run("LoopOfThree").nodes) == 3
+    assert sum(node.label == "× 2" for node in graph_of_run("LoopOfNone").nodes) == 0
 
 
-def test_modules_that_are_called_often_or_never():
-    graph = drawn("ThreeTimes")
+def test_modules_that_are_called_several_times_or_never():
+    graph = graph_of_run("ThreeTimes")
     rows = {row.name: row for row in graph.table().rows}
     assert not rows["never"].called
     assert graph.table().parameters == 2 * (9 + 3)
     assert sum(row.alike for row in graph.table().rows if row.kind == "Linear" and row.called) == 3
     assert graph.flops == 3 * 2 * 4 * 3 * 3
-    assert drawn("Tied").table().parameters == 15
+    assert graph_of_run("Tied").table().parameters == 15
 
 
 def test_dropout_on_and_off():
-    on, off = drawn("Dropped"), drawn("DroppedOff")
+    on, off = graph_of_run("Dropped"), graph_of_run("DroppedOff")
     assert [node.label for node in on.nodes if "dropout" in node.label] == ["dropout(p=0.5)", "dropout(p=0.3)"]
     assert not any("off" in node.detail for node in on.nodes)
     assert [node.detail for node in off.nodes if "dropout" in node.label] == ["off: not training"] * 2
 
 
-def test_what_a_model_returns_without_tensors():
+def test_a_model_that_returns_no_tensors():
     class Net(torch.nn.Module):
         def __init__(self, result):
             super().__init__()
@@ -402,7 +402,7 @@ def test_compiled_models():
     assert torch.equal(compiled(torch.zeros(2)), torch.ones(2))
 
 
-def test_values_are_those_of_the_moment():
+def test_values_are_those_at_the_time_of_the_call():
     def function(x):
         h = x + 1
         h.mul_(10)

@@ -1,4 +1,4 @@
-"""The floating-point operations of a run, against PyTorch's own counter, and formulas written out here where it has none."""
+"""The floating-point operations of a run, against PyTorch's counter, and against formulas where it has none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def library(request):
 
 
 def flops(function, *args, **kwargs):
-    """The operations of a run; no function in it may be without a rule that PyTorch's counter has one for."""
+    """Count the operations of a run. Each function for which PyTorch's counter has a rule must have one here, too."""
     return gl.graph(function, *args, **kwargs).flops
 
 
@@ -57,7 +57,7 @@ RANKS = [
 
 
 def product(left, right):
-    """A multiplication and an addition for each element of the result and of the axis that is summed, from the shapes alone."""
+    """Count from the shapes one multiplication and one addition for each element of the result and of the summed axis."""
     rows = () if len(left) == 1 else left[-2:-1]
     columns = () if len(right) == 1 else right[-1:]
     pairs = itertools.zip_longest(reversed(left[:-2]), reversed(right[:-2]), fillvalue=1)
@@ -79,11 +79,11 @@ def test_matmul_as_pytorch_counts(left, right):
     a, b = torch.randn(left), torch.randn(right)
     assert product(left, right) == flops(lambda a, b: torch.matmul(input=a, other=b), a, b)
     assert product(left, right) == flops(torch.linalg.matmul, a, b)
-    if len(left) > 1 and len(right) > 1:  # its counter has no rule for products with vectors
+    if len(left) > 1 and len(right) > 1:  # PyTorch's counter has no rule for products with vectors
         assert product(left, right) == count_operations(torch.matmul, a, b)
 
 
-def test_products_with_a_name_of_their_own(library):
+def test_products_by_other_names(library):
     def r(*shape):
         return library.randn(*shape)
 
@@ -112,7 +112,8 @@ def test_products_as_pytorch_counts():
     agree(torch.addmm, r(5), r(3, 4), r(4, 5))
     agree(lambda a, b, c: torch.addmm(a, mat1=b, mat2=c, beta=2), r(5), r(3, 4), r(4, 5))
     agree(torch.baddbmm, r(3, 5), r(2, 3, 4), r(2, 4, 5))
-    assert flops(lambda a, b, c: a.baddbmm_(b, c), r(2, 3, 5), r(2, 3, 4), r(2, 4, 5)) == 2 * 2 * 3 * 4 * 5  # not counted there
+    # PyTorch does not count baddbmm_.
+    assert flops(lambda a, b, c: a.baddbmm_(b, c), r(2, 3, 5), r(2, 3, 4), r(2, 4, 5)) == 2 * 2 * 3 * 4 * 5
     agree(lambda a, b, out: torch.mm(a, b, out=out), r(3, 4), r(4, 5), torch.empty(3, 5))
     agree(lambda a, b: b.__rmatmul__(a), r(3, 4), r(4, 5))
     agree(lambda a, b: torch.mm(a, b) @ a, r(4, 6), r(6, 4))
@@ -132,7 +133,7 @@ def test_tensordot(library, dims):
 
 
 @torch_only
-def test_nothing_is_counted_of_empty_tensors():
+def test_empty_tensors_count_as_zero():
     torch = pytest.importorskip("torch")
     assert flops(torch.tensordot, torch.ones(0, 3), torch.ones(3, 2), dims=1) == 0
     assert flops(torch.mm, torch.ones(2, 0), torch.ones(0, 2)) == 0
@@ -173,7 +174,7 @@ def test_einsum_of_two_as_pytorch_counts(case):
 
 @pytest.mark.parametrize("case", EINSUMS, ids=lambda case: case[0])
 def test_einsum_in_gradlab(case):
-    """The same in both libraries: the numbers of PyTorch's counter, which the test above compares."""
+    """The numbers of PyTorch's counter, which the test above compares."""
     equation, *shapes = case
     torch = pytest.importorskip("torch")
     expected = flops(lambda *operands: torch.einsum(equation, *operands), *[torch.randn(shape) for shape in shapes])
@@ -186,19 +187,19 @@ def test_einsum_of_three():
     a, b, c = torch.randn(3, 4), torch.randn(4, 5), torch.randn(5, 6)
     left_to_right = 2 * 3 * 4 * 5 + 2 * 3 * 5 * 6
     assert flops(lambda *x: torch.einsum("ij,jk,kl->il", *x), a, b, c) == left_to_right
-    bilinear = 2 * 7 * 4 * 5 * 6 + 2 * 7 * 5 * 6  # x W, then a product with y for each row
+    bilinear = 2 * 7 * 4 * 5 * 6 + 2 * 7 * 5 * 6  # x @ W, then a product with y for each row
     x, w, y = torch.randn(7, 4), torch.randn(5, 4, 6), torch.randn(7, 6)
     assert flops(lambda *t: torch.einsum("bi,oij,bj->bo", *t), x, w, y) == bilinear
     try:
         import opt_einsum  # noqa: F401
-    except ImportError:  # with it PyTorch chooses the order
+    except ImportError:  # PyTorch uses it to choose the order
         agree(lambda *x: torch.einsum("ij,jk,kl->il", *x), a, b, c)
         agree(lambda *t: torch.einsum("bi,oij,bj->bo", *t), x, w, y)
 
 
 @torch_only
 @pytest.mark.parametrize("equation", ["ij,ij->ij", "i,j->ij", "ij,kl->il", "ij->ji", "ii->i"])
-def test_an_einsum_that_sums_no_common_axis_is_no_product_of_matrices(equation):
+def test_an_einsum_that_sums_no_common_axis_is_not_a_matrix_product(equation):
     torch = pytest.importorskip("torch")
     sizes = {"i": 3, "j": 3, "k": 4, "l": 5}
     operands = [torch.randn([sizes[i] for i in term]) for term in equation.partition("->")[0].split(",")]
@@ -225,7 +226,7 @@ def test_linear_as_pytorch_counts():
 
 def test_bilinear(library):
     layer = library.nn.Bilinear(3, 4, 5)
-    product_with_weight = 2 * 7 * 3 * (5 * 4)  # what follows is element by element
+    product_with_weight = 2 * 7 * 3 * (5 * 4)  # the rest is elementwise
     assert flops(layer, library.randn(7, 3), library.randn(7, 4)) == product_with_weight
 
 
@@ -285,7 +286,7 @@ def test_convolution_as_pytorch_counts(axes, options):
 @pytest.mark.parametrize("axes", [1, 2])
 def test_transposed_convolution(library, axes, options):
     layer = getattr(library.nn, f"ConvTranspose{axes}d")(4, 6, kernel_size=3, **options)
-    window = 6 // options.get("groups", 1) * 3**axes  # each element of the input is spread over this
+    window = 6 // options.get("groups", 1) * 3**axes  # outputs that each element of the input contributes to
     assert flops(layer, library.randn(*INPUTS[axes])) == 2 * prod(INPUTS[axes]) * window
 
 
@@ -322,9 +323,9 @@ def test_scaled_dot_product_attention():
     assert flops(attend, q[0], k[0], v[0]) == expected // 2
     same = r(2, 3, 5, 8)
     assert flops(attend, same, same, same, is_causal=True) == attention(2, 3, 5, 5, 8, 8)
-    few = r(2, 2, 7, 8)  # four heads of queries share two of keys
+    few = r(2, 2, 7, 8)  # four query heads share two key heads
     assert flops(attend, r(2, 4, 5, 8), few, few, enable_gqa=True) == attention(2, 4, 5, 7, 8, 8)
-    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # by products that PyTorch's counter counts
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # with products that PyTorch's counter counts
         agree(attend, q, k, v)
         agree(attend, same, same, same, is_causal=True)
         agree(attend, r(2, 4, 5, 8), few, few, enable_gqa=True)
@@ -357,18 +358,19 @@ def test_multi_head_attention(library, options, batch, need_weights):
     except (TypeError, NotImplementedError):
         pytest.skip("gradlab has no such option")
 
-    def given(steps, width):
+    def random_sequence(steps, width):
         if not batch:
             return library.randn(steps, width)
         return library.randn(*((batch, steps) if options.get("batch_first") else (steps, batch)), width)
 
-    q, k, v = given(5, 8), given(7, options.get("kdim", 8)), given(7, options.get("vdim", 8))
+    q, k = random_sequence(5, 8), random_sequence(7, options.get("kdim", 8))
+    v = random_sequence(7, options.get("vdim", 8))
     added = options.get("add_bias_kv", False) + options.get("add_zero_attn", False)
     expected = multi_head(batch or 1, 5, 7, 8, options.get("kdim"), options.get("vdim"), added)
     for training in (True, False):
         layer.train(training)
         assert flops(layer, q, k, v, need_weights=need_weights) == expected
-    x = given(5, 8)
+    x = random_sequence(5, 8)
     if "kdim" not in options:
         assert flops(layer, x, x, x, need_weights=need_weights) == multi_head(batch or 1, 5, 5, 8, added=added)
 
@@ -391,7 +393,7 @@ def test_a_layer_of_a_transformer(library):
 
 
 # ----------------------------------------------------------------------------------------------------- recurrent layers
-KINDS = {"RNN": 1, "GRU": 3, "LSTM": 4}  # matrices of weights for each unit
+KINDS = {"RNN": 1, "GRU": 3, "LSTM": 4}  # weight matrices of each kind
 LAYERS = [
     dict(zip(("num_layers", "bidirectional", "batch_first"), choice, strict=True))
     for choice in itertools.product((1, 2), (False, True), (False, True))
@@ -399,7 +401,7 @@ LAYERS = [
 
 
 def recurrent(kind, steps, width, units, num_layers=1, bidirectional=False, batch_first=False, proj_size=0):
-    """One product with each matrix for each step of each sequence; `steps` are those of all sequences."""
+    """Count one product with each matrix for each step of each sequence; `steps` counts the steps of all sequences."""
     directions, out = 1 + bidirectional, proj_size or units
     total = 0
     for layer in range(num_layers):
@@ -453,7 +455,7 @@ def test_cells(library, kind):
 @torch_only
 @pytest.mark.parametrize("kind", KINDS)
 def test_recurrent_layers_as_pytorch_counts(kind):
-    """PyTorch's counter sees the products of a layer where no library computes it at once."""
+    """PyTorch's counter counts the products of a layer that no fused kernel computes."""
     torch = pytest.importorskip("torch")
     with torch.backends.mkldnn.flags(enabled=False), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -464,8 +466,8 @@ def test_recurrent_layers_as_pytorch_counts(kind):
             assert recurrent(kind, 10, 4, 3, **options) == count_operations(layer, x) == flops(layer, x)
 
 
-# --------------------------------------------------------------------------------------------------- everything together
-def test_what_a_block_costs_is_the_sum_of_its_parts(library):
+# ---------------------------------------------------------------------------------------------------------- whole models
+def test_the_cost_of_a_block_is_the_sum_of_its_parts(library):
     nn = library.nn
     net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 6 * 6, 10))
     graph = gl.graph(net, library.randn(2, 1, 8, 8))

@@ -1,4 +1,4 @@
-"""A forward that crashes is drawn as far as it came, with the failing call at its end and the shapes that met."""
+"""A forward pass that raises is drawn up to the failing call, with the shapes of its arguments."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def library(request):
 
 
 def failing_programs(library):
-    """Programs that fail: the model, its arguments, and about the error its kind, a part of its message, what the failing call
-    was given, what made this, and its module."""
+    """Return failing programs by name as (model, arguments, facts of the error): its type, part of its message, the arguments of
+    the failing call, the nodes that computed them, and the module."""
     nn, F, r = library.nn, library.nn.functional, library.randn
     library.manual_seed(0)
     found = {}
@@ -201,7 +201,7 @@ def failing_programs(library):
 NAMES = list(failing_programs(gl))
 
 
-# gradlab has other names of convolutions, and a layer meets its weight as it has turned it.
+# gradlab's convolutions have other names, and a layer transposes its weight before the product.
 IN_GRADLAB = {"Linear": ["relu", "second.bias", "permute(−1, −2)"], "Conv": ["conv_bias", "net[1].weight", "net[1].bias"]}
 
 
@@ -210,7 +210,7 @@ def label(node):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_failing_call_is_the_last_and_says_what_it_was_given(library, name):
+def test_the_failing_call_is_last_and_shows_its_arguments(library, name):
     model, args, about = failing_programs(library)[name]
     graph = gl.graph(model, *args)
     assert graph.error.kind == about["kind"]
@@ -226,7 +226,7 @@ def test_the_failing_call_is_the_last_and_says_what_it_was_given(library, name):
     assert not [node for node in graph.nodes if node.kind == "output"]
     assert failed.module == ("model" if "module" not in about else f"model.{about['module']}")
     ran = {node.label.partition(" ")[0] for node in graph.nodes[:last]}
-    assert ran & {"exp", "linear", "conv2d", "conv_bias", "relu", "+"}  # what ran before
+    assert ran & {"exp", "linear", "conv2d", "conv_bias", "relu", "+"}  # operations that ran before
     assert "failed here" in graph.svg()
     assert f"failed: {about['kind']}" in graph.text()
     table = graph.table()
@@ -236,7 +236,7 @@ def test_the_failing_call_is_the_last_and_says_what_it_was_given(library, name):
 
 
 @pytest.mark.torch
-def test_devices_that_met():
+def test_tensors_on_different_devices():
     torch = pytest.importorskip("torch")
 
     def function(x, y):
@@ -248,7 +248,7 @@ def test_devices_that_met():
     assert graph.run.failed == len(graph.nodes) - 1
 
 
-def test_an_error_that_is_caught_is_no_failure(library):
+def test_a_caught_error_is_not_a_failure(library):
     nn = library.nn
 
     class Net(nn.Module):
@@ -287,7 +287,7 @@ def test_only_the_last_of_two_errors_failed_the_run(library):
     assert graph.nodes[last].detail == "given 2×3"
 
 
-def test_an_error_of_python_after_one_that_was_caught(library):
+def test_an_error_of_python_after_a_caught_one(library):
     def function(x):
         hidden = x.exp()
         with suppress(RuntimeError):
@@ -303,7 +303,7 @@ def test_an_error_of_python_after_one_that_was_caught(library):
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_what_stops_the_program_is_raised(library, stop):
+def test_exceptions_that_stop_the_program_propagate(library, stop):
     def function(x):
         y = x + 1
         raise stop
@@ -322,7 +322,7 @@ def test_an_error_without_tensors(library):
 
 
 def test_the_cause_of_an_error(library):
-    """The call that raised first is the one that failed, also if the program raises another error because of it."""
+    """The call that raised first failed, even if the program raises another error because of it."""
 
     def function(x):
         try:
@@ -337,7 +337,7 @@ def test_the_cause_of_an_error(library):
         assert graph.nodes[-1].detail == "given 2×3 and 2×3"
 
 
-def test_wrong_arguments_are_refused_before_anything_runs(library):
+def test_wrong_arguments_are_errors_before_anything_runs(library):
     class Net(library.nn.Module):
         def forward(self, x, mask=None):
             raise NotImplementedError

@@ -55,7 +55,7 @@ def labels(graph):
     return [node.label for node in graph.visible_graph[0]]
 
 
-def test_blocks_that_are_alike_are_one_with_a_count(x):
+def test_equal_blocks_are_drawn_once_with_a_count(x):
     model = Stack(12)
     graph = gl.graph(model, x)
     shown = {node.label: node for node in graph.visible_graph[0]}
@@ -68,7 +68,7 @@ def test_blocks_that_are_alike_are_one_with_a_count(x):
     assert sum(label.endswith(".fc") for label in labels(every)) == 12
 
 
-def test_a_table_adds_up(x):
+def test_totals_of_the_table(x):
     model = Stack(12)
     table = gl.graph(model, x).table()
     rows = {row.name: row for row in table.rows}
@@ -87,7 +87,7 @@ def test_a_table_adds_up(x):
     assert len({len(line) for line in text.splitlines() if set(line) == {"─"}}) == 1
 
 
-def test_frozen_parameters_are_told(x):
+def test_frozen_parameters_are_shown(x):
     model = Stack(2)
     model.head.weight.requires_grad_(False)
     table = gl.graph(model, x).table()
@@ -108,7 +108,7 @@ def test_calls_of_one_module_are_numbered_and_its_parameters_counted_once(x):
 
 
 @pytest.mark.torch
-def test_time_is_that_of_the_calls(monkeypatch):
+def test_times_of_calls(monkeypatch):
     import torch
 
     moments = iter(range(10_000))
@@ -119,7 +119,7 @@ def test_time_is_that_of_the_calls(monkeypatch):
     assert gl.graph(net, torch.ones(2, 4)).table().seconds is None
 
 
-def test_values_are_those_of_the_results(x):
+def test_values_of_results(x):
     graph = gl.graph(nn.Sequential(nn.Linear(4, 8), nn.ReLU()), x, values=True)
     relu = next(node for node in graph.nodes if node.operation == "relu")
     assert relu.value.statistics.minimum == 0.0 and relu.value.shape == (5, 8)
@@ -127,7 +127,7 @@ def test_values_are_those_of_the_results(x):
     assert all(node.value is None for node in gl.graph(nn.Linear(4, 8), x).nodes)
 
 
-def test_it_is_saved_in_every_format(x, tmp_path):
+def test_saving_in_every_format(x, tmp_path):
     graph = gl.graph(Stack(2), x)
     for name in ("run.svg", "run.png", "run.html", "run.dot", "run.txt"):
         assert graph.save(tmp_path / name) == tmp_path / name
@@ -152,13 +152,13 @@ def test_a_large_model_is_folded(x):
     assert len(graph.visible_graph[0]) <= 25 and "299 alike" in " ".join(node.detail for node in graph.visible_graph[0])
 
 
-def test_a_run_of_too_many_calls_says_so(x, monkeypatch):
+def test_a_run_with_too_many_calls_is_cut(x, monkeypatch):
     monkeypatch.setattr("gradlab.explore.forward.run.MOST", 10)
     graph = gl.graph(Stack(4), x)
     assert graph.run.truncated and "Only the first" in graph.table().text() and "were recorded" in graph.svg()
 
 
-def test_what_users_write_is_escaped(x):
+def test_text_of_users_is_escaped(x):
     class Odd(nn.Module):
         def __init__(self):
             super().__init__()
@@ -196,7 +196,7 @@ def test_wrong_arguments_are_explained(x, call, message):
         call(x)
 
 
-def test_what_a_run_does_not_have_is_refused(x):
+def test_methods_of_graphs_that_a_run_does_not_have(x):
     graph = gl.graph(Stack(1), x)
     assert isinstance(graph, ForwardGraph)
     with pytest.raises(RuntimeError, match="static picture"):

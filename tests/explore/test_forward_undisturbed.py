@@ -1,4 +1,4 @@
-"""Drawing a run leaves the program as it was: its buffers, its random numbers, its hooks, its memory, and other threads."""
+"""Drawing a run does not change the program: its buffers, random numbers, hooks, memory and other threads."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gradlab.core.observers import observers
 
 
 class BrokenError(Exception):
-    """Raised by a test's model."""
+    """Raised by a model of the tests."""
 
 
 def models_of(library):
-    """Return a model with statistics, dropout and its own buffers, which can be made to fail."""
+    """Return a model with statistics, dropout and buffers that raises on request."""
     nn = library.nn
 
     class Net(nn.Module):
@@ -74,7 +74,7 @@ ERRORS = [None, BrokenError("stop"), KeyboardInterrupt(), GeneratorExit()]
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("graded", [True, False])
-def test_the_state_is_as_before(library, error, graded):
+def test_the_state_is_unchanged(library, error, graded):
     model = models_of(library)
     x = library.randn(4, 3)
     model(x).sum().backward()
@@ -112,17 +112,17 @@ def test_no_hook_and_no_mode_is_left(error):
 
 
 @pytest.mark.torch
-def test_versions_of_buffers_that_are_not_written_stay():
+def test_unwritten_buffers_keep_their_versions():
     torch = pytest.importorskip("torch")
     model = models_of(torch)
     x = torch.randn(4, 3)
     versions = {key: one._version for key, one in model.named_buffers()}
     gl.graph(model, x)
     moved = {key for key, one in model.named_buffers() if one._version != versions[key]}
-    assert moved <= {"mean", "norm.num_batches_tracked"}  # which forward writes by itself
+    assert moved <= {"mean", "norm.num_batches_tracked"}  # forward writes these
     out = model(x)
     gl.graph(model.eval(), x)
-    out.sum().backward()  # nothing that backward needs was written
+    out.sum().backward()  # no tensor that backward needs was written
     model.norm.train()
     out = model.norm(x)
     gl.graph(model.norm, x)
@@ -130,7 +130,7 @@ def test_versions_of_buffers_that_are_not_written_stay():
 
 
 @pytest.mark.torch
-def test_special_buffers_are_put_back():
+def test_special_buffers_are_restored():
     torch = pytest.importorskip("torch")
 
     class Net(torch.nn.Module):
@@ -191,7 +191,7 @@ def test_a_graph_keeps_no_tensor_alive(library):
 
 
 @pytest.mark.torch
-def test_the_intermediate_tensors_die_without_the_garbage_collector():
+def test_intermediate_tensors_are_freed_without_the_garbage_collector():
     torch = pytest.importorskip("torch")
     seen = []
 
@@ -213,7 +213,7 @@ def test_the_intermediate_tensors_die_without_the_garbage_collector():
         gc.enable()
 
 
-def test_another_thread_does_not_get_into_the_graph(library):
+def test_operations_of_other_threads_are_not_recorded(library):
     entered, left = threading.Event(), threading.Event()
     other = library.nn.Linear(5, 7)
 
@@ -242,7 +242,7 @@ def test_another_thread_does_not_get_into_the_graph(library):
     assert {node.shape for node in graph.nodes if node.shape} == {(2, 3), (3, 3), (3,)}
 
 
-def test_a_generator_that_stays_open_records_nothing_later(library):
+def test_a_generator_that_stays_open_records_nothing_afterwards(library):
     def steps(x):
         yield x + 1
         yield x.exp()

@@ -1,4 +1,4 @@
-"""The graph of real computations: what it holds, how it reads, what it hides, and that it is inert."""
+"""Graphs of real computations: nodes, labels, text, picture, folding and escaping."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def correlation(rows=6, columns=4):
-    """The normalised cross-correlation loss, with its intermediate tensors by name."""
+    """Return the normalised cross-correlation loss and its intermediate tensors by name."""
     gl.manual_seed(0)
     a, b = gl.randn(rows, columns, requires_grad=True), gl.randn(rows, columns, requires_grad=True)
     z1, z2 = (a - a.mean(0)) / a.std(0), (b - b.mean(0)) / b.std(0)
@@ -38,7 +38,7 @@ def correlation(rows=6, columns=4):
 
 
 def network(layers, width=4):
-    """A residual network of alike layers; its loss, and its parameters by name."""
+    """Return the loss of a residual network of equal layers, and its parameters by name."""
     parameters, h = {}, gl.randn(3, width)
     for i in range(layers):
         parameters[f"net[{i}].weight"] = weight = gl.randn(width, width, requires_grad=True)
@@ -52,7 +52,7 @@ def drawn_texts(svg):
 
 
 def drawn_edges(svg):
-    """The paths with a title: what they carry, from where to where."""
+    """Return the edges with a title: their shape, source and target."""
     return [path.get("d") for path in ET.fromstring(svg).iter(f"{SVG}path") if path.find(f"{SVG}title") is not None]
 
 
@@ -60,7 +60,7 @@ def node_named(found, name):
     return next(i for i, node in enumerate(found.nodes) if node.name == name)
 
 
-# --------------------------------------------------------------------------------------------------------- memory
+# ------------------------------------------------------------------------------------------------------- contents
 def test_the_worked_example_node_by_node():
     names = correlation()
     found = graph(names["loss"], names)
@@ -109,12 +109,12 @@ def test_the_worked_example_node_by_node():
     assert found.nodes[-1].detail == f"scalar {names['loss'].item():.4g}".replace("-", "−")
 
 
-def test_every_node_comes_after_what_it_is_computed_from():
+def test_nodes_are_in_topological_order():
     for found in (graph(correlation()["loss"], {}), graph(network(5)[0], {})):
         assert all(edge.source < edge.target for edge in found.edges)
 
 
-def test_it_holds_plain_data_and_no_tensor():
+def test_a_graph_holds_plain_data_and_no_tensor():
     names = correlation()
     found = graph(names["loss"], names)
     found._repr_mimebundle_()
@@ -147,20 +147,20 @@ def test_names_come_from_the_callers_variables():
     assert found.nodes[-1].label == "output"
 
 
-def test_names_that_are_given_are_the_only_ones():
+def test_only_given_names_are_used():
     weight = gl.ones(2, requires_grad=True)
     assert [node.label for node in graph(weight.sum(), {"w": weight}).nodes if node.kind == "leaf"] == ["w"]
     assert [node.label for node in graph(weight.sum(), {}).nodes if node.kind == "leaf"] == ["leaf 1"]
 
 
-def test_two_names_for_one_tensor_and_one_name_for_a_stranger():
+def test_two_names_of_one_tensor_and_a_name_of_another_tensor():
     x = gl.ones(2, requires_grad=True)
     y = x * 2
     found = graph(y.sum(), {"x": x, "same": x, "stranger": gl.ones(2), "y": y, "number": 3})
     assert [node.name for node in found.nodes] == ["x", "y", "", ""]
 
 
-def test_a_leaf_that_is_gone_is_drawn():
+def test_a_leaf_that_was_freed_is_drawn():
     y = gl.ones(2, 3, requires_grad=True) * 2
     gc.collect()
     leaf = graph(y, {}).nodes[0]
@@ -201,7 +201,7 @@ def test_an_argument_used_twice_has_two_edges():
     found = graph(x * x, {"x": x})
     assert found.edges[:2] == (GraphEdge(0, 1, 0, ()), GraphEdge(0, 1, 1, ()))
     paths = drawn_edges(found.svg())
-    assert len(paths) == len(set(paths)) == 3  # side by side, not on top of each other
+    assert len(paths) == len(set(paths)) == 3  # beside each other
 
 
 def test_several_outputs():
@@ -211,7 +211,7 @@ def test_several_outputs():
     found = graph([z, y], {"x": x, "y": y, "z": z})
     outputs = [(node.label, node.detail) for node in found.nodes if node.kind == "output"]
     assert outputs == [("z", "scalar 6"), ("y", "3 elements")]
-    assert found.nodes[1].name == "y"  # it is also passed on, so it keeps its name
+    assert found.nodes[1].name == "y"  # it is also used, so it keeps its name
     assert [node.label for node in graph((z, y), {}).nodes[-2:]] == ["output 1", "output 2"]
 
 
@@ -224,18 +224,18 @@ def test_several_outputs():
         (list, ValueError, "empty"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_clearly(make, error, words):
+def test_objects_that_cannot_be_drawn_are_errors(make, error, words):
     with pytest.raises(error, match=words):
         graph(make(), {})
 
 
-def test_a_tensor_without_graph_is_called_by_its_name():
+def test_the_error_for_a_tensor_without_a_graph_has_its_name():
     inputs = gl.ones(2, 3)
     with pytest.raises(RuntimeError, match=r"behind inputs \(float32, 2×3\)"):
         graph(inputs)
 
 
-def test_too_small_a_limit_is_refused():
+def test_too_small_a_limit_is_an_error():
     with pytest.raises(ValueError, match="at least 8"):
         graph(gl.ones(2, requires_grad=True), limit=3)
 
@@ -285,12 +285,12 @@ def test_signs(node, said):
         (lambda a: gl.cat([a, a]), "cat(0)"),
     ],
 )
-def test_operations_are_called_what_the_user_wrote(expression, said):
+def test_operations_have_the_names_that_the_user_wrote(expression, said):
     out = expression(gl.ones(6, 4, requires_grad=True))
     assert graph(out, {}).nodes[-2].label == said
 
 
-def test_torchs_unsigned_axes_are_understood():
+def test_unsigned_axes_of_torch():
     assert operation_label("MeanBackward1", {"dim": (-1,)}, 3) == "mean(2)"
     assert operation_label("TransposeBackward0", {"dim0": 1, "dim1": -1}, 3) == "transpose(1, 2)"
 
@@ -338,7 +338,7 @@ c = ÷  DivBackward0  4×4
     )
 
 
-def test_shared_nodes_stand_once_and_are_marked():
+def test_shared_nodes_appear_once_and_are_marked():
     x = gl.tensor(2.0, requires_grad=True)
     y = x * x
     assert graph(y * y + y, {"x": x, "y": y}).text().split("\n")[2:] == [
@@ -355,7 +355,7 @@ def test_shared_nodes_stand_once_and_are_marked():
     ]
 
 
-def test_a_deep_network_is_a_column_and_not_a_staircase():
+def test_a_deep_network_is_not_indented_in_each_layer():
     loss, names = network(40)
     text = graph(loss, names).text()
     assert max(len(line) - len(line.lstrip(" │├└─")) for line in text.split("\n")) <= 6
@@ -363,7 +363,7 @@ def test_a_deep_network_is_a_column_and_not_a_staircase():
     assert all(text.count(name) == 1 for name in names if name not in text.split("\n")[0])
 
 
-def test_a_recurrent_network_is_a_column_too():
+def test_a_recurrent_network_is_not_indented_in_each_step():
     weight, drive, h = gl.ones(3, 3, requires_grad=True), gl.ones(3, 2, requires_grad=True), gl.zeros(3)
     for _ in range(30):
         h = gl.tanh(weight @ h + drive @ gl.ones(2))
@@ -371,7 +371,7 @@ def test_a_recurrent_network_is_a_column_too():
     assert len(lines) < 30 * 7 and not any(line.startswith("│  │") for line in lines)
 
 
-def test_every_node_is_in_the_whole_text_whatever_is_folded():
+def test_the_whole_text_has_every_node_whatever_is_folded():
     loss, names = network(60)
     found = graph(loss, names, limit=20)
     assert len(found.visible_graph[0]) <= 20
@@ -380,7 +380,7 @@ def test_every_node_is_in_the_whole_text_whatever_is_folded():
     assert all(any(name in line for line in lines) for name in names)
 
 
-def test_long_text_is_cut_at_a_line_that_says_so():
+def test_long_text_ends_with_a_line_about_the_cut():
     assert first_lines("one\ntwo\nthree\nfour", 9) == "one\ntwo\n… and 2 more lines"
     assert first_lines("short", 9) == "short"
 
@@ -395,12 +395,12 @@ def test_every_node_and_every_edge_is_drawn():
     for node in found.nodes:
         assert node.label in texts
         assert not node.operation.endswith("0") or node.operation in texts
-    assert "z1\u20026×4" in texts and "c\u20024×4" in texts  # tags: names and shapes of results
+    assert "z1\u20026×4" in texts and "c\u20024×4" in texts  # labels of results: names and shapes
     assert texts.count("4") == 5 and texts.count("4×6") == 1  # mean, std, diagonal, .T change it …
     assert texts.count("6×4") == 2  # … "−" does not
 
 
-def test_boxes_do_not_overlap_and_nothing_is_clipped():
+def test_boxes_do_not_overlap_and_are_inside_the_picture():
     loss, names = network(12)
     for found in (graph(loss, names), graph(correlation()["loss"], {}), graph(loss, names, limit=12)):
         drawing = found.drawing()
@@ -439,7 +439,7 @@ def test_equal_programs_give_equal_files():
 
 
 def test_a_small_change_is_a_small_difference():
-    """One line of the file for each node and each edge, so that pictures diff."""
+    """The file has one line for each node and each edge, so that it can be diffed."""
     names = correlation()
     one = graph(names["loss"], names).svg().splitlines()
     renamed = {"first" if name == "a" else name: tensor for name, tensor in names.items()}
@@ -459,21 +459,21 @@ def test_the_bundle():
     assert re.findall(r">([^<]+)</(?:text|tspan)>", image) == re.findall(r">([^<]+)</(?:text|tspan)>", whole)
     assert re.findall(r' d="([^"]*)"', image) == re.findall(r' d="([^"]*)"', whole)
     if importlib.util.find_spec("resvg_py") is not None:
-        assert rasterise(image, 400) == rasterise(found.svg(theme="light"), 400), "it looks the same"
+        assert rasterise(image, 400) == rasterise(found.svg(theme="light"), 400), "the pictures look the same"
     assert re.search(r'alt="Graph of loss \(scalar [^"]*14 operations on 2 leaves, a and b', bundle["text/html"])
     json.dumps(bundle)
 
 
 # -------------------------------------------------------------------------------------------------------------- folding
-def shape_of(nodes, edges):
-    """Check the properties of every folded graph, and return its shape."""
+def counted_nodes(nodes, edges):
+    """Check the invariants of folded graphs, and return the nodes that stand for several."""
     assert all(0 <= edge.source < edge.target < len(nodes) for edge in edges)
     inputs = {edge.target for edge in edges}
     assert all((i in inputs) or node.kind in ("leaf", "folded") for i, node in enumerate(nodes))
     return [node for node in nodes if node.count > 1]
 
 
-def test_a_graph_within_the_limit_is_not_touched():
+def test_a_graph_within_the_limit_is_not_folded():
     loss, names = network(4)
     found = graph(loss, names)
     assert found.visible_graph == (found.nodes, found.edges)
@@ -491,17 +491,17 @@ def test_a_graph_within_the_limit_is_not_touched():
         lambda: (gl.stack([gl.ones(i % 7 + 1, requires_grad=True).sum() for i in range(300)]), {}),
     ],
 )
-def test_folding_keeps_to_the_limit_and_loses_nothing(make, limit):
+def test_folding_respects_the_limit_and_keeps_all_nodes(make, limit):
     out, names = make()
     found = graph(out, names, limit=limit)
     nodes, edges = found.visible_graph
     assert len(nodes) <= limit
     assert sum(node.count for node in nodes) == len(found.nodes)
-    shape_of(nodes, edges)
+    counted_nodes(nodes, edges)
 
 
 def tangle(seed, size):
-    """A graph without any structure."""
+    """Return a random graph without structure."""
     rng = random.Random(seed)
     pool = [gl.zeros(3, requires_grad=True) for _ in range(40)]
     for _ in range(size):
@@ -510,13 +510,13 @@ def tangle(seed, size):
     return sum(pool[-30:], pool[0]).sum()
 
 
-def test_alike_layers_are_drawn_once():
+def test_equal_layers_are_drawn_once():
     loss, names = network(60)
     found = graph(loss, names)
-    [again] = shape_of(*found.visible_graph)
+    [again] = counted_nodes(*found.visible_graph)
     layer = 7  # weight, @, bias, +, tanh, ×, +
     times = int(re.fullmatch(rf"(\d+) times as above, {layer} nodes each", again.detail)[1])
-    assert again.count == layer * times and times >= 57  # h needs no gradient at first
+    assert again.count == layer * times and times >= 57  # the first h does not require grad
     assert re.fullmatch(r"net\[\d\] … net\[5\d\]", again.label)
     assert any("folded to" in text for text in drawn_texts(found.svg()))
 
@@ -530,7 +530,7 @@ def test_a_recurrent_network_with_shared_weights_is_folded_by_steps():
     assert any(node.detail.startswith("9") and "times as above" in node.detail for node in nodes)
 
 
-def test_layers_of_changing_widths_repeat_too():
+def test_layers_of_different_widths_are_repetitions_too():
     h, names = gl.ones(2, 3), {}
     for i in range(80):
         names[f"net[{i}].weight"] = weight = gl.zeros(3 + i, 4 + i, requires_grad=True)
@@ -539,7 +539,7 @@ def test_layers_of_changing_widths_repeat_too():
     assert len(nodes) < 20 and any(re.match("7. times as above", node.detail) for node in nodes)
 
 
-def test_chains_are_folded_before_anything_else_when_nothing_repeats():
+def test_without_repetitions_chains_are_folded_first():
     rng = random.Random(0)
     x = gl.ones(3, requires_grad=True)
     h = x
@@ -550,7 +550,7 @@ def test_chains_are_folded_before_anything_else_when_nothing_repeats():
     assert nodes[0].label == "x" and [node.label for node in nodes[-3:-1]] == ["×", "sum"]
 
 
-def test_segments_are_named_after_parts_of_the_model():
+def test_folded_segments_have_the_names_of_modules():
     rng = random.Random(1)
     names, h = {}, gl.zeros(3)
     for part in range(6):
@@ -610,7 +610,7 @@ def test_a_hundred_thousand_nodes_do_not_recurse():
     assert found.text().count("\n") > 100_000
 
 
-# --------------------------------------------------------------------------------------------------------------- malice
+# ------------------------------------------------------------------------------------------------------------- escaping
 MALICE = [
     "<script>alert(1)</script>",
     '"]]>',
@@ -626,7 +626,7 @@ MALICE = [
 ]
 
 
-def test_what_a_user_named_is_inert_in_every_form():
+def test_names_of_users_are_escaped_in_every_format():
     leaves = [gl.ones(2, requires_grad=True) for _ in MALICE]
     inner = leaves[0] * 2
     out = sum(leaves[1:], inner).sum()
@@ -651,7 +651,7 @@ def test_what_a_user_named_is_inert_in_every_form():
 
 
 def dot_strings(source):
-    """The strings of a DOT file, and what is left of it, by the rules of the language."""
+    """Return the strings of a DOT file and the text without them, by the rules of the language."""
     pattern = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
     return pattern.findall(source), pattern.sub("S", source)
 
@@ -669,8 +669,8 @@ def test_dot_is_well_formed_whatever_the_names_are():
     assert skeleton.count(" -> ") == len(found.edges)
 
 
-def test_a_graph_of_plain_data_can_be_made_and_drawn():
-    """Without any tensor: what is drawn is what the data say."""
+def test_a_graph_can_be_made_and_drawn_from_plain_data():
+    """No tensor is needed to draw it."""
     leaf = GraphNode("leaf", "x", "x", "AccumulateGrad", (2,))
     output = GraphNode("output", "y", "y", "", (2,), "2 elements")
     found = Graph(Trace("gradlab", (leaf, output), (GraphEdge(0, 1, 0, (2,)),)))
@@ -703,7 +703,7 @@ def test_a_real_torch_graph():
 
 
 @pytest.mark.torch
-def test_the_same_program_reads_the_same_in_torch():
+def test_the_same_program_has_the_same_text_in_torch():
     torch = pytest.importorskip("torch")
 
     def program(library):
@@ -716,5 +716,5 @@ def test_the_same_program_reads_the_same_in_torch():
         return graph(loss, {"a": a, "b": b, "z1": z1, "z2": z2, "c": c, "loss": loss})
 
     ours, theirs = (program(library) for library in (gl, torch))
-    told = [[replace(node, value=None) for node in found.nodes] for found in (ours, theirs)]  # a last digit may differ
+    told = [[replace(node, value=None) for node in found.nodes] for found in (ours, theirs)]  # the last digit may differ
     assert told[0] == told[1] and ours.edges == theirs.edges and ours.text() == theirs.text()

@@ -7,7 +7,7 @@ import pytest
 import gradlab as gl
 
 
-def test_each_stands_under_its_name(t):
+def test_each_graph_is_below_its_name(t):
     x, y = t.tensor(2.0).requires_grad_(), t.tensor(3.0).requires_grad_()
     product, total = x * y, x + y
     several = gl.graphs(product, sum=total)
@@ -20,7 +20,7 @@ def test_each_stands_under_its_name(t):
     assert several.svg().count("Backward0</text>") == 2 and repr(several) == "<Graphs product, sum>"
 
 
-def test_names_are_told_apart():
+def test_equal_names_are_numbered():
     x = gl.ones(2).requires_grad_()
     y = x * 2
     several = gl.graphs(y, y, x * 3, y=x * 4)
@@ -28,14 +28,14 @@ def test_names_are_told_apart():
     assert gl.graphs(kept=gl.graph(y))["kept"].nodes == gl.graph(y).nodes
 
 
-def test_many_are_wrapped():
+def test_many_graphs_are_wrapped():
     x = gl.ones(2).requires_grad_()
     several = gl.graphs(*[x * k for k in range(12)])
     one = several["graph 1"].drawing()
     assert several.drawing().width <= 1100 and several.drawing().height > 1.5 * one.height
 
 
-def test_what_is_wrong_is_named():
+def test_errors():
     x = gl.ones(2).requires_grad_()
     with pytest.raises(ValueError, match="none was given"):
         gl.graphs()

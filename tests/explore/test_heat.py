@@ -1,4 +1,4 @@
-"""The heat map: its colours, its honesty about what it left out, its labels, its safety."""
+"""The heat map: its colours, pooling, unfilled and nonfinite cells, labels and escaping."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tree(drawing):
 
 
 def cells(drawing):
-    """The filled cells' colours, in order."""
+    """Return the colours of the filled cells, in order."""
     return [rect.get("fill") for rect in tree(drawing).iter(f"{SVG}rect") if rect.get("rx") == "3" and rect.get("fill")]
 
 
@@ -37,7 +37,7 @@ def rgb(text):
     return np.array(list(bytes.fromhex(text[1:])), int)
 
 
-def test_colour_side_is_the_sign_and_strength_the_size():
+def test_hue_shows_the_sign_and_intensity_the_magnitude():
     assert colour(-2.0, 2.0) == "#5e3c99" and colour(0.0, 2.0) == "#f6f4f3" and colour(2.0, 2.0) == "#d55e00"
     white = rgb(colour(0, 1))
     for sign in (-1, 1):
@@ -47,7 +47,7 @@ def test_colour_side_is_the_sign_and_strength_the_size():
     assert np.abs(half - (white + rgb(colour(1, 1))) / 2).max() <= 1, "the scale is linear"
 
 
-def test_cells_follow_the_values_and_the_scale_is_symmetric():
+def test_colours_of_cells_and_the_symmetric_scale():
     drawing = heatmap([[1.0, -4.0], [0.0, 2.0]], title="w.grad")
     assert cells(drawing) == [colour(1, 4), colour(-4, 4), colour(0, 4), colour(2, 4)]
     shown = texts(drawing)
@@ -55,10 +55,10 @@ def test_cells_follow_the_values_and_the_scale_is_symmetric():
     assert drawing.text.splitlines()[0] == "w.grad" and re.search(r"0 +1 +−4", drawing.text)
 
 
-def test_nonfinite_cells_are_marked_by_form_and_counted():
+def test_nonfinite_cells_have_different_marks_and_are_counted():
     drawing = heatmap([[np.nan, np.inf, -np.inf, 1.0]])
     paths = [path.get("d") for path in tree(drawing).iter(f"{SVG}path") if path.get("stroke-width") == "2"]
-    assert len(paths) == 3 and len({re.sub(r"[\d. -]", "", path) for path in paths}) == 3, "three forms"
+    assert len(paths) == 3 and len({re.sub(r"[\d. -]", "", path) for path in paths}) == 3, "three kinds of marks"
     assert "1 NaN (marked ×), 1 +inf (marked +), 1 −inf (marked −)" in drawing.text
     assert cells(drawing)[1:3] == [colour(1, 1), colour(-1, 1)] and cells(drawing)[3] == colour(1, 1)
     assert heatmap([[np.nan, np.nan]]).svg() and "no finite value" in heatmap([[np.nan]]).text
@@ -75,7 +75,7 @@ def test_unfilled_cells_are_outlined():
     assert "5 of 6 cells" in corner.text
     assert "not computed" not in heatmap(np.ones((3, 2)), filled=np.ones(3, bool)).text
     hidden = heatmap([[1.0, 100.0]], filled=[[True, False]])
-    assert "greatest 1" in hidden.text and "100" not in hidden.text, "an unfilled value is not looked at"
+    assert "greatest 1" in hidden.text and "100" not in hidden.text, "the value of an unfilled cell is ignored"
 
 
 def test_pooling_keeps_the_largest_magnitude_with_its_sign():
@@ -104,12 +104,12 @@ def test_bins_do_not_cross_blocks():
 
 
 def decode(drawing):
-    """The pixels (as RGBA) of the embedded bitmap with the map's colours."""
+    """Return the RGBA pixels of the embedded bitmap with the map's colours."""
     image = next(tree(drawing).iter(f"{SVG}image"))
     return np.array(Image.open(io.BytesIO(base64.b64decode(image.get("href").partition(",")[2]))).convert("RGBA"), int)
 
 
-def test_a_large_map_is_one_small_bitmap_of_the_same_colours():
+def test_a_large_map_is_one_small_bitmap_with_the_same_colours():
     values = np.random.default_rng(1).uniform(-1, 1, (40, 50))
     values[0, 0], values[0, 1], values[0, 2], values[0, 3] = 1, np.nan, np.inf, -np.inf
     filled = np.ones(40, bool)
@@ -121,14 +121,14 @@ def test_a_large_map_is_one_small_bitmap_of_the_same_colours():
     for i, j in [(0, 0), (3, 4), (38, 49), (20, 20)]:
         assert np.abs(middle[i, j] - rgb(colour(values[i, j], 1))).max() <= 2
     tiles = [pixels[:8, 8 * j : 8 * j + 8, :3].reshape(-1, 3) for j in (1, 2, 3)]
-    assert all(len(np.unique(tile, axis=0)) == 2 for tile in tiles), "each has a mark in it"
-    assert (pixels[-8:, :, 3] == 0).any() and (pixels[:-8, :, 3] == 255).all(), "unfilled cells are see-through"
+    assert all(len(np.unique(tile, axis=0)) == 2 for tile in tiles), "each has a mark"
+    assert (pixels[-8:, :, 3] == 0).any() and (pixels[:-8, :, 3] == 255).all(), "unfilled cells are transparent"
     full = heatmap(np.random.default_rng(2).normal(size=(64, 64)))
     assert len(full.svg()) < 20_000
     assert len(full.png()) > 1000
 
 
-def test_labels_thin_out_and_never_touch():
+def test_labels_are_dropped_so_that_they_do_not_touch():
     from gradlab.explore.drawing import text_width
 
     for n, name in ((5, "x[{}]"), (64, "x[{}]"), (1000, "weight[{},3]"), (30, "a_rather_long_name[{}]")):
@@ -144,31 +144,31 @@ def test_labels_thin_out_and_never_touch():
             float(t.get("x"))
             + text_width(t.text, float(t.get("font-size"))) * {"middle": 0.5, "end": 0.0}.get(t.get("text-anchor"), 1.0)
             for t in tree(drawing).iter(f"{SVG}text")
-            if t.text and t.get("font-size") and not t.get("transform")  # those in cells have the size of their group
+            if t.text and t.get("font-size") and not t.get("transform")  # numbers in cells inherit the size of their group
         ]
-        assert max(ends) <= drawing.width + 2, "nothing is clipped at the right"
+        assert max(ends) <= drawing.width + 2, "labels at the right are inside the picture"
 
 
-def test_names_are_inert():
+def test_names_are_escaped():
     evil = '"]]></svg><script>alert(1)</script>$\\'
     drawing = heatmap([[1.0]], title=evil, rows=[evil], columns=[evil], remark=evil, blocks=[(evil, 1)])
     assert all(node.tag != f"{SVG}script" for node in tree(drawing).iter()) and "<script" not in drawing.svg()
 
 
 def numbers_in_cells(drawing):
-    """(text, ink, the ground that it stands on) of each number in a cell, in order."""
+    """Return (text, its colour, the colour of the cell) for each number in a cell, in order."""
     grounds = [rect.get("fill") for rect in tree(drawing).iter(f"{SVG}rect") if rect.get("rx") == "3" and rect.get("fill")]
     written = [(node.text, node.get("fill")) for node in tree(drawing).iterfind(f".//{SVG}g[@font-size='10']/{SVG}text")]
     return [(text, ink, ground) for (text, ink), ground in zip(written, grounds, strict=True)]
 
 
 def luminance(colour):
-    """Of sRGB, as WCAG 2.2 defines it."""
+    """Return the relative luminance of an sRGB colour as defined in WCAG 2.2."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb(colour) / 255]
     return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
 
-def test_small_maps_have_their_numbers_in_the_cells_and_they_can_be_read():
+def test_small_maps_have_readable_numbers_in_their_cells():
     values = np.linspace(-1, 1, 64).reshape(8, 8)
     found = numbers_in_cells(heatmap(values))
     assert [text for text, *_ in found[:2]] == ["−1", "−0.968"] and len(found) == 64
@@ -176,7 +176,7 @@ def test_small_maps_have_their_numbers_in_the_cells_and_they_can_be_read():
         assert float(text.replace("−", "-")) == pytest.approx(values.flat[found.index((text, ink, ground))], abs=5e-3)
         bright, dark = sorted((luminance(ink), luminance(ground)), reverse=True)
         assert (bright + 0.05) / (dark + 0.05) >= 4.5, (text, ink, ground)
-    assert len({ink for _, ink, _ in found}) > 1, "dark on light and light on dark"
+    assert len({ink for _, ink, _ in found}) > 1, "both dark and light text occur"
     for t in np.linspace(-1, 1, 401):
         bright, dark = sorted(
             (luminance(colour(t, 1)), luminance("#" + bytes(ink_on(tuple(rgb(colour(t, 1))))).hex())), reverse=True
@@ -207,19 +207,19 @@ def test_small_maps_have_their_numbers_in_the_cells_and_they_can_be_read():
         (1e-300, "1e−300"),
     ],
 )
-def test_numbers_in_cells_are_brief(value, text):
+def test_numbers_in_cells_are_short(value, text):
     assert brief(value) == text
     assert float(text.replace("−", "-")) == pytest.approx(value, rel=0.05)
 
 
-def test_what_is_not_computed_is_never_zero():
+def test_uncomputed_cells_are_not_drawn_as_zero():
     drawing = heatmap(np.zeros((3, 3)), filled=np.zeros(3, bool))
     assert "not computed yet" in drawing.text and "0" not in texts(drawing)[-1]
     assert not {"all 0", "least 0 · greatest 0"} & set(texts(drawing)) and "least" not in drawing.text
 
 
 @pytest.mark.parametrize(("side", "beside"), [(400, True), (180, False)])
-def test_the_extremes_stand_below_the_scale_of_a_narrow_map(side, beside):
+def test_the_extremes_are_below_the_scale_of_a_narrow_map(side, beside):
     drawing = heatmap(np.linspace(-1, 2, 1600).reshape(40, 40), side=side)
     places = {node.text: node for node in tree(drawing).iter(f"{SVG}text")}
     said, end = places["least −1 · greatest +2"], places["positive +2"]
@@ -228,13 +228,13 @@ def test_the_extremes_stand_below_the_scale_of_a_narrow_map(side, beside):
     assert float(said.get("y")) + 3 < drawing.height and drawing.width < side + 60
 
 
-def test_the_legend_names_the_signs_where_there_is_room():
+def test_the_legend_names_the_signs_if_there_is_room():
     wide, narrow = texts(heatmap(np.ones((2, 20)), what="gradient")), texts(heatmap(np.ones((2, 2)), what="value"))
     assert {"−1 negative", "0", "positive +1", "gradient: all +1"} <= set(wide)
     assert {"−1", "0", "+1", "value: all +1"} <= set(narrow) and not re.search("negative|positive", "".join(narrow))
 
 
-# From linear RGB to that of a dichromat: G. M. Machado, M. M. Oliveira, L. A. F. Fernandes, "A physiologically-based model for
+# Linear RGB as a dichromat sees it: G. M. Machado, M. M. Oliveira, L. A. F. Fernandes, "A physiologically-based model for
 # simulation of color vision deficiency", IEEE Trans. Vis. Comput. Graph. 15(6), 2009, table 1, severity 1. Gray: BT.709.
 SIGHTS = {
     "usual": np.eye(3),
@@ -245,7 +245,7 @@ SIGHTS = {
 
 
 def lightness(pixels, sight):
-    """CIE L* of pixels (0 to 255) as they appear to someone."""
+    """Return CIE L* of pixels (0 to 255) as seen with a kind of colour vision."""
     srgb = np.asarray(pixels) / 255
     linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4) @ np.transpose(SIGHTS[sight])
     y = np.clip(linear, 0, 1) @ [0.2126, 0.7152, 0.0722]
@@ -253,8 +253,8 @@ def lightness(pixels, sight):
 
 
 @pytest.mark.parametrize("anchors", [SIGNED, VALUES])
-@pytest.mark.parametrize("side", [12, 50])  # drawn one by one, and as a bitmap
-def test_signs_are_told_apart_without_colour(side, anchors):
+@pytest.mark.parametrize("side", [12, 50])  # single cells and a bitmap
+def test_signs_can_be_distinguished_without_colour(side, anchors):
     strengths = np.geomspace(0.03, 1, side)
     values = strengths * np.where(np.indices((side, side)).sum(0) % 2, -1, 1)
     drawing = heatmap(values, anchors=anchors)
@@ -271,17 +271,17 @@ def test_signs_are_told_apart_without_colour(side, anchors):
             if values[i, j] > 0:
                 assert spread < 1, (sight, values[i, j])
             else:
-                assert spread > 2 * 2.3, (sight, values[i, j])  # 2.3 can just be noticed
+                assert spread > 2 * 2.3, (sight, values[i, j])  # a difference of 2.3 is just noticeable
 
 
-def test_what_is_next_to_zero_is_not_hatched():
+def test_values_close_to_zero_are_not_hatched():
     for side in (12, 50):
         drawing = heatmap(np.where(np.eye(side), 1.0, -0.01))
         assert heatmap(np.where(np.eye(side), 1.0, 0.0)).svg().count("<image") == drawing.svg().count("<image")
         assert not re.search('d="M[^"]*v28"', drawing.svg())
 
 
-def test_labels_stand_at_round_elements():
+def test_labels_are_at_round_elements():
     drawing = heatmap(np.eye(5000, 777), rows=[f"y[{k}]" for k in range(5000)], columns=[f"x[{k}]" for k in range(777)])
     labels = {node.text: (float(node.get("x")), float(node.get("y"))) for node in tree(drawing).iter(f"{SVG}text")}
     rows = sorted(int(name[2:-1]) for name in labels if name.startswith("y["))
@@ -291,11 +291,11 @@ def test_labels_stand_at_round_elements():
         assert found == list(range(0, found[-1] + 1, step)) and str(step).rstrip("0") in ("1", "2", "5")
     image = next(tree(drawing).iter(f"{SVG}image"))
     top, height = float(image.get("y")), float(image.get("height"))
-    for k in rows:  # where the element is
+    for k in rows:  # position of the element
         assert labels[f"y[{k}]"][1] - 3.7 == pytest.approx(top + k / 5000 * height, abs=height / 64)
 
 
-def test_vectors_numbers_and_refusals():
+def test_vectors_numbers_and_errors():
     assert matrix_of([1, 2, 3]).shape == (1, 3) and matrix_of(5.0).shape == (1, 1)
     assert matrix_of(np.zeros((2, 2), np.float16)).dtype == np.float32
     assert "all 0" in texts(heatmap([[0.0, 0.0]]))
@@ -326,7 +326,7 @@ def test_highlight_outlines_one_row():
     assert outline(heatmap(np.ones((5, 3)))) == []
 
 
-def test_tooltips_say_which_elements_a_cell_is_and_its_number():
+def test_tooltips_have_the_elements_of_a_cell_and_its_number():
     def tips(drawing):
         return [node.text for node in tree(drawing).iterfind(f".//{SVG}rect/{SVG}title")]
 

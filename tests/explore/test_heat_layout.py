@@ -24,7 +24,7 @@ def test_labels_are_at_round_elements():
     assert round_elements([[10_000]], 0, 10_000, 490) == list(range(0, 10_000, 500))
     assert round_elements([[10_000]], 1231, 1238, 0.9) == list(range(1231, 1238))
     assert round_elements([[10_000]], 1231, 1300, 12) == [1240, 1260, 1280]
-    assert round_elements([[8], [5]], 0, 13, 2.5) == [0, 5, 8], "counted anew in each, and none close to the end of another"
+    assert round_elements([[8], [5]], 0, 13, 2.5) == [0, 5, 8], "counted in each block, and not close to the end of a block"
     assert round_elements([[3, 48]], 0, 144, 8) == [*range(0, 48, 10), *range(48, 96, 10), *range(96, 144, 10)]
     assert round_elements([[40, 7]], 0, 280, 30) == list(range(0, 280, 35)), "every fifth line"
     assert round_elements([[40, 7]], 0, 280, 7) == list(range(0, 280, 7))
@@ -44,12 +44,12 @@ def test_labels_are_at_round_elements():
         (30, 30, 200, True, [10, 10, 10]),
     ],
 )
-def test_cells_are_beside_one_another_in_the_room_that_there_is(m, n, room, across, sizes):
+def test_cells_are_beside_one_another_in_the_available_room(m, n, room, across, sizes):
     blocks = [(f"p{k}", int(start)) for k, start in enumerate(np.cumsum([0, *sizes[:-1]]))] if len(sizes) > 1 else []
     written = 40.0 if max(m, n) <= 8 else 0.0
     g = lay_out(axis([m]), axis(sizes), blocks, side=380, room=room, across=across, written=written)
     assert len(g.x) == n and len(g.y) == m
-    assert (np.diff(g.x) >= g.wide - 1e-9).all() and np.allclose(np.diff(g.y), g.high), "no cell lies on another"
+    assert (np.diff(g.x) >= g.wide - 1e-9).all() and np.allclose(np.diff(g.y), g.high), "cells do not overlap"
     assert 0 < g.gap < g.wide <= (50 if written else 30) and 0 < g.high <= 30
     assert g.left + 90 <= room and (g.end[0] <= room or g.right - g.left <= 91)
     starts = np.cumsum([0, *sizes])[1:-1]
@@ -62,14 +62,14 @@ def test_cells_are_beside_one_another_in_the_room_that_there_is(m, n, room, acro
         assert y[0] > g.bottom and (x == g.x).all() and wide == g.wide and g.end[1] == y[0] + high
 
 
-def test_no_two_labels_of_columns_touch_and_long_ones_are_turned():
+def test_labels_of_columns_do_not_touch_and_long_ones_are_rotated():
     from gradlab.explore.drawing import text_width
 
     for n in (3, 12, 40, 300):
         labels = [f"a_long_name[{k}]" for k in range(n)]
         columns = Axis(labels, np.arange(n), n, [(n, n)])
         g = lay_out(axis([3]), columns, [], side=400)
-        assert g.upright == (n <= 28), "where there is room for a line of text"
+        assert g.upright == (n <= 28), "labels are upright if there is room for a line of text"
         if g.upright:
             assert [name for _, _, name in g.columns] == [columns.label(k) for k in range(n)]
         else:

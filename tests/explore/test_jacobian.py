@@ -1,4 +1,4 @@
-"""The Jacobian against finite differences and hand-worked matrices; what it computes, when, what it leaves alone."""
+"""The Jacobian against finite differences and matrices by hand; when it computes which rows, and that it has no side effects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 from differences import numerical_jacobian
-from explore.taking import taking
+from explore.timed_sweeps import set_sweep_time
 
 import gradlab as gl
 from gradlab.explore.jacobian import Jacobian, jacobian
@@ -20,7 +20,7 @@ def vector(*values, grad=True):
 
 
 def count_sweeps(J):
-    """The weighted backwards that `J` runs from now on, as a list that grows."""
+    """Return a list that grows with each weighted backward pass that `J` runs."""
     sweeps, inner = [], J.runner.backward
 
     def sweep(weights):
@@ -31,7 +31,7 @@ def count_sweeps(J):
     return sweeps
 
 
-def test_by_hand_worked_matrix():
+def test_matrix_by_hand():
     x = vector(2.0, 3.0)
     z = gl.stack([x[0] * x[1], x[0] ** 2, 5 * x[1]])
     J = jacobian(z, x)
@@ -54,7 +54,7 @@ def test_matches_finite_differences_for_matrices():
     np.testing.assert_array_equal(whole.numpy().reshape(9, 6), np.asarray(J))
 
 
-def test_nothing_is_computed_before_it_is_asked_for():
+def test_nothing_is_computed_before_it_is_requested():
     x = vector(1.0, 2.0, 3.0)
     J = jacobian(x * x, x)
     sweeps = count_sweeps(J)
@@ -116,7 +116,7 @@ def test_indexing_computes_only_the_rows_it_needs():
         J[-5, 0]
 
 
-def test_no_tensor_and_no_grad_of_the_users_is_touched():
+def test_tensors_and_gradients_of_the_user_are_unchanged():
     x, w = vector(1.0, 2.0), vector(3.0, 4.0)
     y = x * w
     y.sum().backward(retain_graph=True)
@@ -128,7 +128,7 @@ def test_no_tensor_and_no_grad_of_the_users_is_touched():
         np.testing.assert_array_equal(t.grad.numpy(), grad)
         np.testing.assert_array_equal(t.detach().numpy(), value)
         assert t.requires_grad is wanted
-    y.sum().backward()  # the user's graph is still there
+    y.sum().backward()  # the user's graph still exists
 
 
 def test_several_inputs_are_column_blocks():
@@ -173,14 +173,14 @@ def test_scalars_and_vjp():
     assert len(sweeps) == 3 and J.rows_known == 0
     np.asarray(J)
     np.testing.assert_array_equal(J.vjp([0.5, 0.0, -1.0]), [1, 0, -6])
-    assert len(sweeps) == 3, "once all rows are known their mix needs no backward"
+    assert len(sweeps) == 3, "if all rows are known, their linear combination needs no backward"
     with pytest.raises(ValueError, match=r"shape \(1, 3\) or \(3,\); v has shape \(2,\)"):
         J.vjp([1.0, 2.0])
     with pytest.raises(TypeError, match="real weights"):
         J.vjp(["a", "b", "c"])
 
 
-def test_the_graph_is_let_go_when_all_rows_are_known():
+def test_the_graph_is_released_when_all_rows_are_known():
     x = vector(1.0, 2.0)
     J = jacobian(lambda u: u * u, x)
     held = weakref.ref(J.runner.graph.outputs[0])
@@ -206,7 +206,7 @@ def test_conversion_to_arrays():
     assert np.asarray(empty).shape == (0, 2) and list(empty) == [] and empty.drawing().text
 
 
-def test_names_are_the_callers():
+def test_names_come_from_the_caller():
     weight = vector(1.0)
     params = [vector(2.0)]
     y = weight * params[0]
@@ -215,13 +215,13 @@ def test_names_are_the_callers():
     J = jacobian(y, (weight, params[0]))
     assert J.column_labels == ["weight[0]", "params[0][0]"]
     J = jacobian(y * 1, y)
-    assert J.labels == ["z[0]"] and J.column_labels == ["y[0]"], "an input that is called y leaves z for the output"
+    assert J.labels == ["z[0]"] and J.column_labels == ["y[0]"], "if an input has the name y, the output is called z"
     J = jacobian(y, weight, names={"out": y, "w": weight})
     assert J.labels == ["out[0]"] and J.column_labels == ["w[0]"]
     assert jacobian(lambda u: u, weight, names={"w": weight}).column_labels == ["w[0]"]
 
 
-# ----------------------------------------------------------------------------------------------------- the same by hand
+# --------------------------------------------------------------------------------------------------------- code by hand
 def run(code, **namespace):
     namespace = {"gl": gl, **namespace}
     exec(code, namespace)
@@ -240,7 +240,7 @@ def test_the_code_by_hand_computes_the_same_row(weights, dtype):
     code = J.by_hand(v)
     assert "z.backward(" in code and "retain_graph=True" in code
     np.testing.assert_allclose(run(code, x=x, w=w, z=z), wanted, rtol=1e-6)
-    np.testing.assert_allclose(run(code, x=x, w=w, z=z), wanted, rtol=1e-6)  # again: nothing adds up
+    np.testing.assert_allclose(run(code, x=x, w=w, z=z), wanted, rtol=1e-6)  # running it again does not accumulate
 
 
 def test_the_code_by_hand_for_many_outputs_scalars_nonleaves_functions_and_unused_inputs():
@@ -275,7 +275,7 @@ def test_the_code_by_hand_for_many_outputs_scalars_nonleaves_functions_and_unuse
 
 
 @pytest.mark.parametrize("name", ["x if y", "f()", "a\nimport os", "<script>", "lambda", "1", "a b", "x;y", ""])
-def test_strange_names_do_not_become_code(name):
+def test_names_that_are_not_identifiers_do_not_become_code(name):
     x = vector(1.0, 2.0)
     J = jacobian(x * 2, x, names={name: x})
     x_code = [line for line in J.by_hand(0).splitlines() if not line.startswith("#")]
@@ -284,8 +284,8 @@ def test_strange_names_do_not_become_code(name):
     assert len(J.drawing().svg().split("<script>")) == 1
 
 
-# ------------------------------------------------------------------------------------------------------------- refusals
-def test_errors_say_what_was_asked_what_arrived_and_what_to_do():
+# --------------------------------------------------------------------------------------------------------------- errors
+def test_errors_have_the_expected_and_the_given_value_and_advice():
     x, fixed, whole = vector(1.0, 2.0), vector(1.0, grad=False), gl.tensor([1, 2])
     with pytest.raises(RuntimeError, match=r"does not require grad and does not have a grad_fn.*\(1,\).*requires_grad_\(\)"):
         jacobian(fixed * 2, x)
@@ -311,7 +311,7 @@ def test_errors_say_what_was_asked_what_arrived_and_what_to_do():
         jacobian(x * 2, ())
 
 
-def test_an_error_in_a_row_leaves_the_rest():
+def test_an_error_in_a_row_keeps_the_other_rows():
     x = vector(1.0, 2.0)
     J = jacobian(x * x, x)
     J[0]
@@ -325,7 +325,7 @@ def test_an_error_in_a_row_leaves_the_rest():
 
 
 # -------------------------------------------------------------------------------------------------------------- showing
-def test_showing_computes_what_is_cheap_and_says_what_is_missing():
+def test_display_computes_cheap_rows_and_says_what_is_missing():
     x = vector(1.0, 2.0)
     z = x * x
     J = jacobian(z, x)
@@ -341,28 +341,28 @@ def test_showing_computes_what_is_cheap_and_says_what_is_missing():
 
 
 @pytest.mark.parametrize(("seconds", "rows"), [(0.03, 30), (0.04, 1), (2.0, 1)])
-def test_showing_goes_on_while_the_whole_takes_under_a_second(seconds, rows, clock):
-    J = taking(jacobian(lambda u: u**2, gl.ones(30), method="rows"), seconds, clock)
+def test_display_computes_all_rows_in_less_than_a_second(seconds, rows, clock):
+    J = set_sweep_time(jacobian(lambda u: u**2, gl.ones(30), method="rows"), seconds, clock)
     J.drawing()
     assert J.rows_known == rows
 
 
-def test_showing_stops_where_the_whole_would_take_over_a_second(clock):
+def test_display_stops_if_all_rows_would_take_more_than_a_second(clock):
     x = gl.zeros(6000, requires_grad=True)
     for way, call in (
         ({"method": "rows"}, "np.asarray(J)"),
         ({"method": "batched", "chunk_size": 2}, "np.asarray(J)"),
         ({"method": "columns", "chunk_size": 1}, "np.asarray(J)"),
     ):
-        J = taking(jacobian(x * 2, x, **way), 0.001, clock)
+        J = set_sweep_time(jacobian(x * 2, x, **way), 0.001, clock)
         text = J.drawing().text
-        assert not J.complete and 1 <= J.sweeps <= 2, "it has judged by what the first block took"
+        assert not J.complete and 1 <= J.sweeps <= 2, "it estimates from the first block"
         assert call in text and str(J.plan) in text and "pooled to 64 × 64 cells" in text
         assert J[5999, 5999] == 2
-    J = taking(jacobian(gl.cat([x[1:] - x[:-1] ** 2, x[:1]]), x, chunk_size=1), 2.0, clock)
+    J = set_sweep_time(jacobian(gl.cat([x[1:] - x[:-1] ** 2, x[:1]]), x, chunk_size=1), 2.0, clock)
     text = J.drawing().text
     assert J.sweeps == 1 and "1 of 2 blocks of colours known" in text and "J.sparse() computes the rest" in text
-    J = taking(jacobian(lambda u: u**2, vector(1.0, 2.0), method="columns", chunk_size=1), 2.0, clock)
+    J = set_sweep_time(jacobian(lambda u: u**2, vector(1.0, 2.0), method="columns", chunk_size=1), 2.0, clock)
     assert "1 of 2 blocks of columns known" in J.drawing().text and "1 of 2" in repr(J)
 
 
@@ -385,7 +385,7 @@ def test_plot_returns_axes_with_the_whole_matrix():
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["x[0]", "x[1]", "x[2]"]
     assert J.plot(ax) is ax
     evil = jacobian(x * 2, x, names={"$\\frac": x})
-    evil.plot().figure.canvas.draw()  # a name is no mathematics for matplotlib
+    evil.plot().figure.canvas.draw()  # matplotlib does not read a name as math text
     n = 20_000
     image = jacobian(lambda u: u * gl.linspace(-1, 1, n), gl.ones(n)).plot().images[0]
     assert image.get_array().shape == (512, 512) and (image.get_array().min(), image.get_array().max()) == (-1, 1)

@@ -1,4 +1,4 @@
-"""A matrix in a file that the disk has no room for: an error before anything is written, and no dead process."""
+"""A matrix in a file that does not fit on the disk gives an error before anything is written, and does not kill the process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import textwrap
 
 import numpy as np
 import pytest
-from explore.banded import ROWS, a_file, asked, stopping, the_matrix
+from explore.banded import ROWS, banded_jacobian, make_file, make_jacobian, stop_before_block
 
 from gradlab.explore.jacobian import memory
 
@@ -39,7 +39,7 @@ SCRIPT = """
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of two megabytes, which only root can have."""
+    """Mount a file system of two megabytes, which only root can do."""
     place = tmp_path / "disk"
     place.mkdir()
     mount = shutil.which("mount")
@@ -53,14 +53,14 @@ def small_disk(tmp_path):
 @pytest.mark.e2e
 @needs_allocation
 @pytest.mark.parametrize("way", ["resumed", "again"])
-def test_a_full_disk_is_an_error_and_not_the_end_of_the_process(small_disk, way):
+def test_a_full_disk_is_an_error(small_disk, way):
     command = [sys.executable, "-c", textwrap.dedent(SCRIPT), small_disk, way]
     ran = subprocess.run(command, check=False, capture_output=True, text=True)
     assert ran.returncode == 0, (ran.returncode, ran.stderr)
     said, rest = ran.stdout.splitlines()
     assert said.startswith("[Errno 28] No space left on device: out= takes 8.0 MB of its file, and its disk has 2.0 MB more. ")
     assert "Nothing was written, and the file did not change. Make room, or" in said and said.endswith("/large'")
-    assert rest == "True True", "what was done stays, and is gone on with"
+    assert rest == "True True", "the finished blocks are kept, and it resumes"
 
 
 def refusing(calls, number=errno.ENOSPC):
@@ -72,11 +72,11 @@ def refusing(calls, number=errno.ENOSPC):
 
 
 @needs_allocation
-def test_what_is_asked_of_the_file_system(tmp_path, monkeypatch):
-    """All bytes of the array and no others; a memory map that is private, and memory, need none."""
+def test_allocated_ranges_of_the_file(tmp_path, monkeypatch):
+    """Exactly the bytes of the array are allocated, and none for a private memory map or an array in memory."""
     calls = []
     monkeypatch.setattr(os, "posix_fallocate", refusing(calls))
-    whole = a_file(tmp_path, shape=(3, ROWS, ROWS))
+    whole = make_file(tmp_path, shape=(3, ROWS, ROWS))
     size = ROWS * ROWS * 8
     for out, expected in (
         (whole[1], (size, size)),
@@ -86,59 +86,59 @@ def test_what_is_asked_of_the_file_system(tmp_path, monkeypatch):
         (whole[1].view(np.ndarray)[:, ::-1], (size, size)),
     ):
         with pytest.raises(OSError, match=r"No space left on device: out= takes 1\.2 kB of its file") as caught:
-            asked(out=out)
+            make_jacobian(out=out)
         assert calls.pop() == expected and caught.value.errno == errno.ENOSPC and caught.value.filename.endswith("J.bin")
     np.testing.assert_array_equal(whole, np.zeros((3, ROWS, ROWS)))
-    for out in (np.empty((ROWS, ROWS)), a_file(tmp_path, "c")):
-        np.testing.assert_allclose(np.asarray(asked(out=out)), the_matrix())
+    for out in (np.empty((ROWS, ROWS)), make_file(tmp_path, "c")):
+        np.testing.assert_allclose(np.asarray(make_jacobian(out=out)), banded_jacobian())
     assert calls == []
 
 
 @needs_allocation
-def test_what_is_done_stays_when_the_disk_is_full_later(tmp_path, monkeypatch):
-    J = asked(out=a_file(tmp_path), resume=True)
-    stopping(J, 2, KeyboardInterrupt())
+def test_finished_blocks_are_kept_if_the_disk_is_full_later(tmp_path, monkeypatch):
+    J = make_jacobian(out=make_file(tmp_path), resume=True)
+    stop_before_block(J, 2, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         np.asarray(J)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with monkeypatch.context() as patched:
         patched.setattr(os, "posix_fallocate", refusing([]))
         with pytest.raises(OSError, match="Nothing was written"):
-            asked(out=a_file(tmp_path, "r+"), resume=True)
+            make_jacobian(out=make_file(tmp_path, "r+"), resume=True)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-    J = asked(out=a_file(tmp_path, "r+"), resume=True)
+    J = make_jacobian(out=make_file(tmp_path, "r+"), resume=True)
     assert J.store.done == {0, 1}
-    np.testing.assert_allclose(np.asarray(J), the_matrix())
+    np.testing.assert_allclose(np.asarray(J), banded_jacobian())
 
 
-def test_a_record_that_finds_the_disk_full_leaves_the_old_one(tmp_path, monkeypatch):
-    J, calls = asked(out=a_file(tmp_path), resume=True), []
+def test_a_record_that_cannot_be_written_keeps_the_old_one(tmp_path, monkeypatch):
+    J, calls = make_jacobian(out=make_file(tmp_path), resume=True), []
     inner = os.fsync
 
-    def full(number):
+    def raise_full(number):
         calls.append(number)
         if len(calls) == 2:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return inner(number)
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", raise_full)
     with pytest.raises(OSError, match="No space left"):
         np.asarray(J)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["J.bin", "J.bin.json"]
-    again = asked(out=a_file(tmp_path, "r+"), resume=True)
+    again = make_jacobian(out=make_file(tmp_path, "r+"), resume=True)
     assert again.store.done == {0}
-    np.testing.assert_allclose(np.asarray(again), the_matrix())
+    np.testing.assert_allclose(np.asarray(again), banded_jacobian())
 
 
 @needs_allocation
-def test_file_systems_that_cannot_allocate_are_written_as_they_are(tmp_path, monkeypatch):
+def test_file_systems_that_cannot_allocate_are_written_directly(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "posix_fallocate", refusing([], errno.EOPNOTSUPP))
-    np.testing.assert_allclose(np.asarray(asked(out=a_file(tmp_path))), the_matrix())
+    np.testing.assert_allclose(np.asarray(make_jacobian(out=make_file(tmp_path))), banded_jacobian())
 
 
-def test_without_posix_fallocate_the_holes_are_written(tmp_path, monkeypatch):
+def test_without_posix_fallocate_holes_are_filled(tmp_path, monkeypatch):
     monkeypatch.delattr(os, "posix_fallocate", raising=False)
-    out = a_file(tmp_path, shape=(400, 400))
+    out = make_file(tmp_path, shape=(400, 400))
     out[5] = np.arange(400)
     before = np.array(out)
     memory.needs_disk(out[1:])

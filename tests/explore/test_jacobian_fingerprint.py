@@ -1,4 +1,4 @@
-"""Fingerprints: functions that are the same work in two processes, and values that cannot be compared."""
+"""Fingerprints of functions, which are equal in two processes, and values that cannot be compared."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def digest(value):
     return part_of(value, "it").digest
 
 
-def changed(one, other):
-    """The names of the parts in which two functions differ."""
+def differences(one, other):
+    """Return the names of the parts in which two functions differ."""
     one, other = parts_of(one, "f"), parts_of(other, "f")
     found = [what for what in one.keys() | other.keys() if one.get(what) != other.get(what)]
-    return sorted(re.sub(r" no\. \d+$", "", what) for what in found)  # the order of constants is up to Python
+    return sorted(re.sub(r" no\. \d+$", "", what) for what in found)  # Python determines the order of constants
 
 
-def defined(text, name="f", **names):
+def define(text, name="f", **names):
     space = dict(names)
     exec(textwrap.dedent(text), space)
     return space[name]
@@ -114,7 +114,7 @@ VALUES = [
 
 
 def test_different_values_have_different_digests():
-    """Types count: 1, 1.0 and True are not the same constant."""
+    """The type matters: 1, 1.0 and True are different constants."""
     digests = [digest(value) for value in VALUES]
     twice = [(VALUES[i], VALUES[k]) for i in range(len(VALUES)) for k in range(i) if digests[i] == digests[k]]
     assert not twice
@@ -134,13 +134,13 @@ def test_equal_values_have_equal_digests():
         assert digest(one) == digest(other), one
 
 
-def test_a_memmap_is_its_values(tmp_path):
+def test_a_memmap_is_compared_by_its_values(tmp_path):
     mapped = np.memmap(tmp_path / "a", np.float64, "w+", shape=3)
     mapped[:] = [1, 2, 3]
     assert digest(mapped) == digest(np.array([1.0, 2.0, 3.0]))
 
 
-def test_cycles_end():
+def test_reference_cycles():
     def ring(value):
         one = [value]
         one.append({"back": one})
@@ -149,7 +149,7 @@ def test_cycles_end():
     assert digest(ring(1)) == digest(ring(1)) != digest(ring(2))
 
 
-def test_depth_is_refused_and_not_a_crash():
+def test_too_deep_a_structure_is_an_error():
     deep = []
     for _ in range(100_000):
         deep = [deep]
@@ -207,12 +207,12 @@ Colour = enum.Enum("Colour", "RED GREEN")
     ],
     ids=["object", "model", "mode", "dataclass", "slots", "enum", "method", "layers"],
 )
-def test_objects_count_by_what_they_hold(one, same, other):
+def test_objects_are_compared_by_their_state(one, same, other):
     assert parts_of(one, "f") == parts_of(same, "f")
     assert parts_of(one, "f") != parts_of(other, "f")
 
 
-def test_the_code_of_a_class_counts():
+def test_the_code_of_a_class_matters():
     text = """
         class Model:
             slope = {slope}
@@ -220,16 +220,16 @@ def test_the_code_of_a_class_counts():
                 return x {op} 2
     """
     one, same, slope, op = (
-        defined(text.format(slope=slope, op=op), "Model")() for slope, op in ((1, "*"), (1, "*"), (2, "*"), (1, "+"))
+        define(text.format(slope=slope, op=op), "Model")() for slope, op in ((1, "*"), (1, "*"), (2, "*"), (1, "+"))
     )
     assert digest(one) == digest(same) and len({digest(one), digest(slope), digest(op)}) == 3
 
 
 # ------------------------------------------------------------------------------------------------------------- functions
-def test_comments_names_and_places_do_not_count():
-    one = defined("def f(x):\n    return x * 2.0")
-    other = defined("\n\n\ndef f(x):\n    # twice\n    return (x\n        * 2.0)")
-    assert changed(one, other) == []
+def test_comments_names_and_line_numbers_do_not_matter():
+    one = define("def f(x):\n    return x * 2.0")
+    other = define("\n\n\ndef f(x):\n    # twice\n    return (x\n        * 2.0)")
+    assert differences(one, other) == []
 
 
 @pytest.mark.parametrize(
@@ -241,16 +241,16 @@ def test_comments_names_and_places_do_not_count():
         ("def f(x, k=1.0): return x * -2.0", {}, ["f's constant"]),
     ],
 )
-def test_what_differs_in_a_function(text, names, expected):
-    assert changed(defined("def f(x, k=1.0): return x * 2.0"), defined(text)) == expected
+def test_the_part_of_a_function_that_differs(text, names, expected):
+    assert differences(define("def f(x, k=1.0): return x * 2.0"), define(text)) == expected
 
 
 def test_zero_and_minus_zero_and_one_and_true_are_different_constants():
-    functions = [defined(f"def f(x): return (x, {constant})") for constant in ("0.0", "-0.0", "0", "False")]
-    assert all(changed(one, other) for i, one in enumerate(functions) for other in functions[:i])
+    functions = [define(f"def f(x): return (x, {constant})") for constant in ("0.0", "-0.0", "0", "False")]
+    assert all(differences(one, other) for i, one in enumerate(functions) for other in functions[:i])
 
 
-def test_closures_globals_attributes_and_inner_functions_count():
+def test_closures_globals_attributes_and_inner_functions_matter():
     text = """
         def outer(k):
             def inner(x):
@@ -261,36 +261,36 @@ def test_closures_globals_attributes_and_inner_functions_count():
     """
     base = {"k": np.ones(2), "scale": 2.0, "note": "a"}
 
-    def made(**change):
-        return defined(text, **(base | change))
+    def make(**change):
+        return define(text, **(base | change))
 
-    assert changed(made(), made()) == []
-    assert changed(made(), made(k=np.zeros(2))) == ["f's closure variable k"]
-    assert changed(made(), made(scale=3.0)) == ["the global scale in f"]
-    assert changed(made(), made(note="b")) == ["f.note"]
+    assert differences(make(), make()) == []
+    assert differences(make(), make(k=np.zeros(2))) == ["f's closure variable k"]
+    assert differences(make(), make(scale=3.0)) == ["the global scale in f"]
+    assert differences(make(), make(note="b")) == ["f.note"]
     inner = text.replace("value * scale", "scale - value")
-    assert changed(made(), defined(inner, **base)) == ["f's code"]
+    assert differences(make(), define(inner, **base)) == ["f's code"]
 
 
-def test_functions_that_a_function_names_are_taken_apart_too():
+def test_functions_that_a_function_uses_matter():
     text = """
         def h(x): return x * {constant}
         def g(x): return h(x) + 1
         def f(x): return g(x) if x is not None else f(x)
     """
-    one, other = (defined(text.format(constant=constant)) for constant in (2.0, 3.0))
-    assert changed(one, other) == ["h's constant"]
+    one, other = (define(text.format(constant=constant)) for constant in (2.0, 3.0))
+    assert differences(one, other) == ["h's constant"]
     assert {"f's code", "g's code", "h's code", "the global f in f"} <= parts_of(one, "f").keys()
 
 
-def test_two_functions_of_one_name_are_told_apart():
-    f = defined("f = (lambda a, b: lambda x: a(x) + b(x))(lambda x: x * 2, lambda x: x * 3)")
+def test_two_functions_with_one_name_are_distinguished():
+    f = define("f = (lambda a, b: lambda x: a(x) + b(x))(lambda x: x * 2, lambda x: x * 3)")
     assert {"f's code", "<lambda>'s code", "<lambda> (2)'s code"} <= parts_of(f, "f").keys()
 
 
-def test_wrappers_of_the_standard_library_are_seen_through():
-    def made(constant, wrap):
-        return wrap(defined(f"def f(x): return x * {constant}"))
+def test_functions_inside_wrappers_of_the_standard_library_matter():
+    def make(constant, wrap):
+        return wrap(define(f"def f(x): return x * {constant}"))
 
     for wrap in (
         functools.cache,
@@ -299,11 +299,11 @@ def test_wrappers_of_the_standard_library_are_seen_through():
         lambda f: functools.wraps(f)(lambda x: f(x) + 1),
         lambda f: [f].pop,
     ):
-        assert parts_of(made(2.0, wrap), "f") == parts_of(made(2.0, wrap), "f")
-        assert parts_of(made(2.0, wrap), "f") != parts_of(made(3.0, wrap), "f")
+        assert parts_of(make(2.0, wrap), "f") == parts_of(make(2.0, wrap), "f")
+        assert parts_of(make(2.0, wrap), "f") != parts_of(make(3.0, wrap), "f")
 
 
-def test_packages_count_by_their_version():
+def test_packages_are_compared_by_version():
     found = parts_of(lambda x: np.sin(x) + scipy.special.erf(x) + gl.tanh(x) + len(os.sep), "f")
     assert found["the version of numpy"].said == np.__version__
     assert found["the version of scipy"].said == scipy.__version__
@@ -312,17 +312,17 @@ def test_packages_count_by_their_version():
     assert not any("of os" in what for what in found)
 
 
-def test_a_module_of_the_users_counts_by_its_source_and_by_what_is_taken_from_it(tmp_path):
+def test_a_module_of_the_user_is_compared_by_its_source_and_the_values_used(tmp_path):
     def module(source, **names):
-        made = types.ModuleType("mine")
-        made.__file__ = str(tmp_path / "mine.py")
+        new = types.ModuleType("mine")
+        new.__file__ = str(tmp_path / "mine.py")
         (tmp_path / "mine.py").write_text(source)
-        exec(compile(source, made.__file__, "exec"), made.__dict__)
-        made.__dict__.update(names)
-        return made
+        exec(compile(source, new.__file__, "exec"), new.__dict__)
+        new.__dict__.update(names)
+        return new
 
     def parts(source, **names):
-        return parts_of(defined("def f(x): return mine.g(x) * mine.scale", mine=module(source, **names)), "f")
+        return parts_of(define("def f(x): return mine.g(x) * mine.scale", mine=module(source, **names)), "f")
 
     source = "scale = 2\nother = 3\ndef g(x): return x\n"
     assert parts(source) == parts(source) == parts(source, other=4)
@@ -330,30 +330,30 @@ def test_a_module_of_the_users_counts_by_its_source_and_by_what_is_taken_from_it
     assert parts(source) != parts(source + "\n")
 
 
-def test_a_module_within_a_module_counts_too(tmp_path):
+def test_a_module_within_a_module_matters(tmp_path):
     def parts(scale):
         outer, inner = types.ModuleType("outer"), types.ModuleType("inner")
         outer.inner, inner.scale = inner, scale
-        return parts_of(defined("def f(x): return x * outer.inner.scale", outer=outer), "f")
+        return parts_of(define("def f(x): return x * outer.inner.scale", outer=outer), "f")
 
     assert parts(np.ones(2)) == parts(np.ones(2)) != parts(np.zeros(2))
 
 
-def test_an_unfinished_name_is_not_an_error_yet():
-    assert parts_of(defined("def f(x): return missing(x)"), "f")
+def test_an_undefined_name_is_not_an_error():
+    assert parts_of(define("def f(x): return missing(x)"), "f")
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda thing: defined("def f(x): return thing", thing=thing), "the global thing in f is a "),
-        (lambda thing: defined("f = (lambda thing: lambda x: thing)(thing)", thing=thing), "f's closure variable thing is a "),
-        (lambda thing: defined("def f(x, k=None): return k", thing=thing), None),
-        (lambda thing: defined("def f(x, k=thing): return k", thing=thing), "the default of f's argument k is a "),
-        (lambda thing: defined("def f(x): return held", held={"a": [thing]}), "the global held in f holds a "),
+        (lambda thing: define("def f(x): return thing", thing=thing), "the global thing in f is a "),
+        (lambda thing: define("f = (lambda thing: lambda x: thing)(thing)", thing=thing), "f's closure variable thing is a "),
+        (lambda thing: define("def f(x, k=None): return k", thing=thing), None),
+        (lambda thing: define("def f(x, k=thing): return k", thing=thing), "the default of f's argument k is a "),
+        (lambda thing: define("def f(x): return held", held={"a": [thing]}), "the global held in f holds a "),
     ],
 )
-def test_what_cannot_be_compared_is_refused_by_name(make, message):
+def test_the_error_names_the_value_that_cannot_be_compared(make, message):
     lock = threading.Lock()
     if message is None:
         assert parts_of(make(lock), "f")
@@ -362,7 +362,7 @@ def test_what_cannot_be_compared_is_refused_by_name(make, message):
         parts_of(make(lock), "f")
 
 
-def test_other_things_that_cannot_be_compared(tmp_path):
+def test_other_values_that_cannot_be_compared(tmp_path):
     with (tmp_path / "file").open("w") as file:
         for thing in (
             file,
@@ -378,7 +378,7 @@ def test_other_things_that_cannot_be_compared(tmp_path):
 
 @pytest.mark.e2e
 def test_digests_are_the_same_in_another_process():
-    """Whatever the order that sets have there."""
+    """The order of sets differs between processes."""
     code = textwrap.dedent("""
         import numpy as np, scipy.special, gradlab as gl
         from gradlab.explore.jacobian.fingerprint import parts_of
@@ -410,14 +410,14 @@ def test_torch(tmp_path):
         def forward(self, x):
             return torch.tanh(self.layer(x))
 
-    def made(seed=0, weight=1.0):
+    def make(seed=0, weight=1.0):
         net, w = Net(seed), torch.full((3,), weight)
         return lambda x: torch.nn.functional.relu(net(x)) * w + torch.einsum("i,i->", x, x)
 
-    assert changed(made(), made()) == []
-    assert changed(made(), made(seed=1)) == ["f's closure variable net"]
-    assert changed(made(), made(weight=2.0)) == ["f's closure variable w"]
-    assert parts_of(made(), "f")["the version of torch"].said == torch.__version__
+    assert differences(make(), make()) == []
+    assert differences(make(), make(seed=1)) == ["f's closure variable net"]
+    assert differences(make(), make(weight=2.0)) == ["f's closure variable w"]
+    assert parts_of(make(), "f")["the version of torch"].said == torch.__version__
     assert parts_of(Net(0), "f") == parts_of(Net(0), "f") != parts_of(Net(0).eval(), "f")
     values = [
         torch.zeros(2),

@@ -1,6 +1,6 @@
-"""Ctrl-C at many places of a run: asked again, it goes on, and what comes out is the whole matrix.
+"""Ctrl-C at many places of a run: the next request continues it and returns the right matrix.
 
-Every twelfth is tried; every third with `-m ""`.
+Every twelfth place is tested, and every third with `-m ""`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def f(x):
     return (W @ x).tanh()
 
 
-def tried(work, again, stride):
-    """Interrupt `work()` at places `stride` apart, then call `again()`; whatever did not come out right."""
+def find_failures(work, again, stride):
+    """Interrupt `work()` at every `stride`-th place, then call `again()`. Return the places with leftovers or a wrong result."""
     work()
     places, wrong = run_interrupted(work, 0, EXPLORE).seen, []
     for at in range(1, places + 1, stride):
         struck = run_interrupted(work, at, EXPLORE)
         if find_leftovers():
-            gc.collect()  # a traceback in a cycle holds what was not left
+            gc.collect()  # objects in a cycle with a traceback are not leftovers
         left = find_leftovers()
         if left or not np.allclose(again(), WANTED, rtol=1e-12):
             wrong.append((struck.where, left))
@@ -44,45 +44,45 @@ def tried(work, again, stride):
 
 
 @pytest.fixture(autouse=True)
-def interrupts_where_nobody_can_raise(monkeypatch):
-    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)  # in a destructor it is reported, not raised
+def ignore_interrupts_in_destructors(monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)  # Python reports them and does not raise
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stride", STRIDE)
 @pytest.mark.parametrize("method", ["rows", "batched", "columns", "sparse"])
-def test_it_is_asked_again(method, stride):
+def test_a_second_request_continues(method, stride):
     state = {}
 
     def work():
         state["J"] = gl.jacobian(f, gl.tensor(AT), method=method, chunk_size=None if method == "rows" else 2, progress=False)
         np.asarray(state["J"])
 
-    assert tried(work, lambda: np.asarray(state["J"]), stride) == []
+    assert find_failures(work, lambda: np.asarray(state["J"]), stride) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stride", STRIDE)
-def test_a_file_is_gone_on_with(stride, tmp_path):
+def test_a_file_is_resumed(stride, tmp_path):
     runs = iter(range(10_000))
     state = {}
 
-    def asked(path):
+    def compute(path):
         out = np.memmap(path, np.float64, "r+" if path.exists() else "w+", shape=WANTED.shape)
         np.asarray(gl.jacobian(f, gl.tensor(AT), method="batched", chunk_size=2, out=out, resume=True, progress=False))
         return np.array(out)
 
     def work():
         state["path"] = tmp_path / f"{next(runs)}.dat"
-        asked(state["path"])
+        compute(state["path"])
 
-    assert tried(work, lambda: asked(state["path"]), stride) == []
+    assert find_failures(work, lambda: compute(state["path"]), stride) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stride", STRIDE)
 @pytest.mark.parametrize("columns", [False, True])
-def test_the_live_view_steps_on(columns, stride):
+def test_the_live_view_continues(columns, stride):
     state = {}
 
     def work():
@@ -99,4 +99,4 @@ def test_the_live_view_steps_on(columns, stride):
             state["lab"].answer("step", {}, [])
         return np.asarray(state["J"])
 
-    assert tried(work, again, stride) == []
+    assert find_failures(work, again, stride) == []

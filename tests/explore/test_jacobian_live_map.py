@@ -1,4 +1,4 @@
-"""The live map of a Jacobian: what a frame draws anew, and that all of it is the frame's numbers."""
+"""The live map of a Jacobian: which parts a frame redraws, and that they show its numbers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def mix(made, weights):
 
 
 def fills(text):
-    """The colours of cells by their place: (x, y)."""
+    """Return the colours of cells by position (x, y)."""
     rects = [rect for rect in ET.fromstring(text).iter(f"{SVG}rect") if (rect.get("fill") or "").startswith("#")]
     return {(float(rect.get("x")), float(rect.get("y"))): rect.get("fill") for rect in rects}
 
 
-def test_a_map_has_the_colours_of_its_numbers_where_the_layout_says():
+def test_cells_have_the_positions_of_the_layout_and_the_colours_of_their_numbers():
     matrix = np.array([[1.0, -4.0, 0.0], [2.0, 3.0, -1.0]])
     made = model(matrix)
     made.answer("hello", {"room": 300}, [])
@@ -50,7 +50,7 @@ def test_a_map_has_the_colours_of_its_numbers_where_the_layout_says():
     assert ET.fromstring(frame["map"]).find(f"{SVG}desc").text == "Rows 0 to 1, columns 0 to 2; colours from −4 to 4"
 
 
-def test_a_slider_draws_only_the_strip_unless_the_scale_changes():
+def test_a_slider_redraws_only_the_strip_unless_the_scale_changes():
     made = model(np.array([[1.0, -4.0], [2.0, 3.0]]))
     made.answer("hello", {}, [])
     made.answer("fill", {}, [])
@@ -61,10 +61,10 @@ def test_a_slider_draws_only_the_strip_unless_the_scale_changes():
     assert list(fills(large["over"]).values()) == [colour(2.0, 8), colour(-8.0, 8)]
     assert colour(-4.0, 8) in fills(large["map"]).values() and not large["moved"]
     assert "map" in mix(made, [0.5, 0.25]), "and back"
-    assert made.answer("hello", {}, [])[0]["map"], "for a view that has none"
+    assert made.answer("hello", {}, [])[0]["map"], "for a view without a map"
 
 
-def test_room_axis_and_window_move_the_cells():
+def test_width_axis_and_window_move_the_cells():
     made = model(np.ones((2, 30)))
     wide = made.answer("hello", {"room": 400}, [])[0]
     narrow = made.answer("room", {"room": 200}, [])[0]
@@ -76,7 +76,7 @@ def test_room_axis_and_window_move_the_cells():
     assert zoomed["moved"] and len(zoomed["layout"]["x"]) == 7
 
 
-def test_what_is_many_is_one_bitmap_and_small():
+def test_many_cells_are_one_small_bitmap():
     made = model(np.random.default_rng(0).normal(size=(160, 160)))
     made.answer("hello", {}, [])
     for _ in range(100):
@@ -87,7 +87,7 @@ def test_what_is_many_is_one_bitmap_and_small():
     assert len(mix(made, np.eye(160)[0] / 4)["over"]) < 3_000
 
 
-def test_names_are_inert_and_a_matrix_without_cells_has_no_map():
+def test_names_are_escaped_and_a_matrix_without_cells_has_no_map():
     x = gl.tensor([1.0], requires_grad=True)
     evil = "</svg><script>"
     made = JacobianViewModel(jacobian(x * 2, x, names={evil: x}))
@@ -96,15 +96,15 @@ def test_names_are_inert_and_a_matrix_without_cells_has_no_map():
     assert "map" not in model(np.ones((0, 3))).answer("hello", {}, [])[0]
 
 
-def test_classes_differ_and_their_numbers_can_be_read():
+def test_colour_classes_differ_and_their_numbers_are_readable():
     pairs = [class_colour(k) for k in range(len(COLOURS))]
-    assert len({fill for fill, _ in pairs}) == 10 and class_colour(13) == pairs[3], "they come again"
+    assert len({fill for fill, _ in pairs}) == 10 and class_colour(13) == pairs[3], "the colours repeat"
     for fill, ink in pairs:
         assert contrast(tuple(bytes.fromhex(fill[1:])), tuple(bytes.fromhex(ink[1:]))) >= 4.5, fill
 
 
 @pytest.mark.parametrize("columns", [False, True])
-def test_colours_are_drawn_where_entries_can_be_nonzero(columns):
+def test_colour_classes_are_drawn_at_possible_nonzeros(columns):
     x = gl.tensor(np.arange(1.0, 6.0), requires_grad=True)
     made = JacobianViewModel(jacobian(x * x, x, names={"x": x}, method="sparse"))
     made.answer("hello", {}, [])
@@ -121,11 +121,11 @@ def test_a_map_whose_drawing_was_interrupted_is_sent_with_the_next_frame(monkeyp
     made = model(np.eye(3, 24))
     made.answer("hello", {"room": 440}, [])
 
-    def interrupted(*given, **options):
+    def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(live_map, "draw_scale", interrupted)
+        patched.setattr(live_map, "draw_scale", interrupt)
         with pytest.raises(KeyboardInterrupt):
             made.answer("room", {"room": 200}, [])
     frame, _ = made.answer("room", {"room": 200}, [])

@@ -1,4 +1,4 @@
-"""All ways to compute a Jacobian give one matrix: of random functions, against finite differences, torch and formulas."""
+"""All methods give the same Jacobian, for random functions, against finite differences, torch and formulas."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def vector(*values):
 
 
 def random_function(seed, n):
-    """A function of a vector of `n` elements, written for a library that speaks torch's names: a chain of views, reductions,
-    products and picks, with earlier results mixed in."""
+    """Return a random function of a vector of `n` elements for a library with torch's names: a chain of views, reductions,
+    products and indexing that also uses earlier results."""
     draw = np.random.default_rng(seed)
     weights = draw.normal(size=(6, 40, 40)) / 3
     choices, picks = draw.integers(0, 14, size=9), draw.integers(0, 10**6, size=(9, 40))
@@ -95,14 +95,14 @@ def test_all_methods_give_one_matrix(seed):
     for way in (*WAYS[1:], {"sparsity": np.abs(whole) > 0}, {"sparsity": np.ones(whole.shape, bool), "chunk_size": 4}):
         J = jacobian(ours, x, **way)
         np.testing.assert_allclose(J.dense(), whole, atol=1e-13, rtol=1e-11, err_msg=f"{way}: {J.plan}")
-        check = (1, 1 + 3 * AGAIN) if J.plan.given else (0,)  # a line that cancels is looked at again
-        assert J.sweeps - J.plan.sweeps in check, "the sweeps made are those planned, and those that check a given pattern"
+        check = (1, 1 + 3 * AGAIN) if J.plan.given else (0,)  # a row or column with cancellation is checked again
+        assert J.sweeps - J.plan.sweeps in check, "the sweeps are those of the plan and of the check of a given pattern"
         np.testing.assert_allclose(J.sparse().toarray(), whole, atol=1e-13, rtol=1e-11)
     v, u = np.random.default_rng(seed).normal(size=len(whole)), np.random.default_rng(seed).normal(size=(n, 3))
     J = jacobian(ours, x)
     np.testing.assert_allclose(v @ J, v @ whole, atol=1e-12)
     np.testing.assert_allclose(J @ u, whole @ u, atol=1e-12)
-    assert J.rows_known == 0, "products form no row"
+    assert J.rows_known == 0, "products compute no row"
 
 
 @pytest.mark.torch
@@ -127,7 +127,7 @@ def test_random_functions_against_torch(seed):
 
 
 @pytest.mark.torch
-def test_torch_graphs_do_not_tell_a_pattern_but_take_one():
+def test_torch_graphs_have_no_pattern_but_accept_one():
     torch = pytest.importorskip("torch")
     x = torch.linspace(0, 1, 40, dtype=torch.float64)
 
@@ -156,7 +156,7 @@ def test_a_loop_over_blocks_is_the_whole_computation():
         for block in J.plan.blocks():
             rows, columns, numbers = scatter(J.plan, block, compute_block(J.runner.graph, J.plan, block))
             made[rows, columns] = numbers
-        assert J.rows_known == 0 and J.sweeps == 0, "nothing is kept"
+        assert J.rows_known == 0 and J.sweeps == 0, "no block is kept"
         np.testing.assert_array_equal(made, J)
 
 
@@ -194,7 +194,7 @@ def test_convolution_is_a_toeplitz_matrix(way):
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_an_implicit_heat_step(way):
-    """u_new solves (I - dt L) u_new = u: its residual has that tridiagonal Jacobian, and u_new by u the inverse."""
+    """The residual of (I - dt L) u_new = u has a tridiagonal Jacobian, and ∂u_new/∂u is its inverse."""
     n, dt = 8, 0.1
     L = np.diag(np.full(n, -2.0)) + np.diag(np.ones(n - 1), 1) + np.diag(np.ones(n - 1), -1)
     A = np.eye(n) - dt * L
@@ -230,8 +230,8 @@ def test_hessians(way):
     np.testing.assert_allclose(namespace["row"].numpy(), H[1])
 
 
-def test_inputs_that_lead_to_one_another():
-    """∂y/∂x counts what goes through h, and ∂y/∂h is beside it: forward as backward."""
+def test_an_input_that_depends_on_another():
+    """∂y/∂x includes the path through h, although ∂y/∂h is computed, too, both forward and backward."""
     x = vector(0.5, 2.0).requires_grad_()
     h = x * x
     y = h * x
@@ -270,7 +270,7 @@ def test_several_outputs_are_row_blocks():
         np.testing.assert_allclose(namespace["row"].numpy(), J[weights] if isinstance(weights, int) else J.vjp(weights))
 
 
-def test_hooks_of_the_users_do_not_run_and_the_graph_is_kept():
+def test_hooks_of_the_user_do_not_run_and_the_graph_is_kept():
     x = vector(1.0, 2.0).requires_grad_()
     ran = []
     y = x * x
@@ -317,7 +317,7 @@ def test_low_precision_and_mixed_dtypes():
         assert J.dtype == np.float64 and [part.dtype for part in J.tensor()] == [gl.float16, gl.float64]
 
 
-def test_products_with_whatever_multiplies():
+def test_products_with_different_types():
     from scipy.sparse import eye_array
 
     x = vector(1.0, 2.0, 3.0)

@@ -22,7 +22,7 @@ def tridiagonal(x):
 
 
 def grid(u, side):
-    """The same on a square grid, row by row."""
+    """Return the same on a square grid that is flattened by rows."""
     u = gl.nn.functional.pad(u.reshape(side, side), (1, 1, 1, 1))
     inside = u[1:-1, 1:-1]
     return (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * inside + inside**3).reshape(-1)
@@ -61,14 +61,14 @@ def test_a_hessian_of_a_chain_and_of_an_arrowhead():
     n = 1000
     H = hessian(lambda x: (x[0] * x).sum() + (x**3).sum(), gl.ones(n, dtype=gl.float64))
     S = H.sparse()
-    assert H.plan.sweeps == 2, "its first column alone, and all others together: symmetry brings the first row"
+    assert H.plan.sweeps == 2, "the first column alone and all others together; symmetry gives the first row"
     wanted = np.diag(np.full(n, 6.0))
     wanted[0] += 1
     wanted[:, 0] += 1
     np.testing.assert_allclose(S.toarray(), wanted)
 
 
-def test_the_plan_says_what_it_does_and_why():
+def test_the_text_of_a_plan_has_reasons():
     x = gl.ones(3, dtype=gl.float64)
     wide, tall = jacobian(lambda u: u[:2] * 2, x).plan, jacobian(lambda u: gl.cat([u, u, u]), x).plan
     assert (wide.method, wide.sweeps, wide.by) == ("batched", 2, "rows")
@@ -93,10 +93,10 @@ def test_the_plan_says_what_it_does_and_why():
     block = pickle.loads(pickle.dumps(few.blocks()[0]))
     assert block == few.blocks()[0]
     again = jacobian(tridiagonal, gl.ones(2000), plan=pickle.loads(pickle.dumps(few)))
-    assert again.sparse().nnz == 5998 and again.sweeps == 3, "a plan may be kept in a file"
+    assert again.sparse().nnz == 5998 and again.sweeps == 3, "a plan can be pickled"
 
 
-def test_a_plan_is_used_again_and_nothing_is_searched_for(monkeypatch):
+def test_a_plan_is_reused_without_a_new_search(monkeypatch):
     x = gl.linspace(0, 1, 2000)
     J = jacobian(tridiagonal, x)
     whole, plan = J.sparse(), J.plan
@@ -109,7 +109,7 @@ def test_a_plan_is_used_again_and_nothing_is_searched_for(monkeypatch):
     np.testing.assert_array_equal(again.sparse().toarray(), whole.toarray())
     other = jacobian(lambda u: tridiagonal(u) * 2, x, plan=plan)
     np.testing.assert_allclose(other.sparse().toarray(), 2 * whole.toarray(), rtol=1e-6)
-    assert other.sweeps == 5, "of another graph: checked by two more sweeps (of single precision)"
+    assert other.sweeps == 5, "another graph is checked by two more sweeps (single precision)"
     with pytest.warns(UserWarning, match="leaves out entries that are not zero: 19.. of 2000 columns are wrong"):
         jacobian(lambda u: tridiagonal(u) * u.flip(0), x + 1, plan=plan).sparse()
     with pytest.raises(ValueError, match=r"the plan is for a Jacobian of shape \(2000, 2000\), this one has \(4, 4\)"):
@@ -120,12 +120,12 @@ def test_a_plan_is_used_again_and_nothing_is_searched_for(monkeypatch):
         jacobian(tridiagonal, x, plan=J)
 
 
-def test_a_plan_of_other_indices_or_other_wiring_is_checked():
+def test_a_plan_for_other_indices_or_another_graph_is_checked():
     n = 100
     x = gl.linspace(0.1, 1, n, dtype=gl.float64)
     order = np.random.default_rng(0).permuted(np.tile(np.arange(n), (2, 1)), axis=1)
 
-    def written(index):
+    def write_at(index):
         def f(u):
             t = u * 1
             t[gl.tensor(index[:40])] = u[:40]
@@ -136,7 +136,7 @@ def test_a_plan_of_other_indices_or_other_wiring_is_checked():
     pairs = [
         (lambda u: u[gl.tensor(order[0])] * u, lambda u: u[gl.tensor(order[1])] * u),
         (lambda u: u.roll(1) * u, lambda u: u.roll(2) * u),
-        (written(order[0]), written(order[1])),
+        (write_at(order[0]), write_at(order[1])),
         (lambda u: (u.flip(0) * 2) - u, lambda u: (u.flip(0) - u) * 2),
     ]
     for f, other in pairs:
@@ -144,7 +144,7 @@ def test_a_plan_of_other_indices_or_other_wiring_is_checked():
         J.sparse()
         again = jacobian(f, x, plan=J.plan)
         np.testing.assert_array_equal(again.sparse().toarray(), J.sparse().toarray())
-        assert again.sweeps == J.sweeps and again.plan is J.plan, "of the same graph: not checked again"
+        assert again.sweeps == J.sweeps and again.plan is J.plan, "the same graph is not checked again"
         right = np.asarray(jacobian(other, x))
         if ((right != 0) > (np.asarray(J) != 0)).any():
             with pytest.warns(UserWarning, match="leaves out entries that are not zero"):
@@ -155,7 +155,7 @@ def test_a_plan_of_other_indices_or_other_wiring_is_checked():
         jacobian(lambda a, b: (b.flip(0), a), (a, b), plan=J.plan).sparse()
 
 
-def test_a_pattern_may_be_given_in_three_forms():
+def test_a_pattern_can_have_three_forms():
     from scipy.sparse import coo_array, csr_matrix, eye_array
 
     x = gl.linspace(0, 1, 6, dtype=gl.float64)
@@ -172,7 +172,7 @@ def test_a_pattern_may_be_given_in_three_forms():
         jacobian(tridiagonal, x, sparsity=eye_array(6) + eye_array(6, k=-1)).sparse()
 
 
-def test_what_cannot_be_planned_is_refused():
+def test_errors_of_plans():
     x = gl.ones(4, dtype=gl.float64)
 
     def f(u):
@@ -207,7 +207,7 @@ def test_what_cannot_be_planned_is_refused():
         jacobian(f, x).pool(slice(0, 3, 2))
 
 
-def test_integers_are_refused_and_what_does_not_matter_is_zero_and_said():
+def test_integers_are_errors_and_unused_inputs_are_zero_and_reported():
     x, w = gl.ones(2, dtype=gl.float64), gl.ones(3, dtype=gl.float64)
     with pytest.raises(RuntimeError, match=r"floating point dtype.*inputs\[1\] is shape \(2,\), dtype int64.*\.float"):
         jacobian(lambda a, b: a * b, (x, gl.tensor([1, 2])))
@@ -225,17 +225,17 @@ def test_integers_are_refused_and_what_does_not_matter_is_zero_and_said():
     assert J.plan.sweeps == 0 and J.plan.blocks() == []
 
 
-def test_nan_is_counted_and_said():
+def test_nan_is_counted_and_reported():
     x = gl.tensor([1.0, 2.0, float("nan")], dtype=gl.float64)
     J = jacobian(lambda u: gl.cat([u * u, u[2:] * 1]), x, method="columns")
-    assert np.isnan(np.asarray(J)).sum() == 3 and "3 NaN" in J.drawing().text, "0 · NaN is NaN, so its row is"
+    assert np.isnan(np.asarray(J)).sum() == 3 and "3 NaN" in J.drawing().text, "0 · NaN is NaN, so the whole row is NaN"
     x = gl.ones(3000, dtype=gl.float64)
     x[2999] = float("nan")
     J = jacobian(lambda u: u**2, x)
     assert "1 NaN" in J.drawing().text and J.sweeps == 1 and J.pool().odd[NAN] == 1
 
 
-def test_a_dense_matrix_that_does_not_fit_is_refused_with_what_to_do():
+def test_a_dense_matrix_that_does_not_fit_is_an_error_with_advice():
     n = 10**6
     J = jacobian(lambda u: u * 2, gl.ones(n))
     with pytest.raises(MemoryError, match=r"1,000,000×1,000,000 of float32, takes 4 TB; .* free\. J\.sparse\(\).*J @ u.*out="):
@@ -253,7 +253,7 @@ def test_a_dense_matrix_that_does_not_fit_is_refused_with_what_to_do():
     assert "2 of" in repr(J) or "1 of" in repr(J)
 
 
-def test_rows_go_by_without_being_kept():
+def test_rows_can_be_iterated_without_keeping_them():
     x = gl.linspace(0, 1, 50, dtype=gl.float64)
     for way in ({"method": "batched", "chunk_size": 8}, {"method": "rows"}, {"method": "columns"}, {"method": "sparse"}):
         J = jacobian(lambda u: tridiagonal(u) * u.flip(0), x, **way)
@@ -263,7 +263,7 @@ def test_rows_go_by_without_being_kept():
 
 @pytest.mark.parametrize("method", ["batched", "columns"])
 @pytest.mark.parametrize("chunk", [8, 64])
-def test_the_memory_of_a_chunk_is_what_the_plan_says(method, chunk):
+def test_the_memory_of_a_chunk_matches_the_plan(method, chunk):
     def f(u):
         for _ in range(4):
             u = gl.tanh(u) * 1.5 + u[gl.arange(4000)]
@@ -281,7 +281,7 @@ def test_the_memory_of_a_chunk_is_what_the_plan_says(method, chunk):
     assert 0.3 * J.plan.bytes < peak < 1.5 * J.plan.bytes, (peak, J.plan)
 
 
-def test_the_chunk_keeps_to_a_share_of_free_memory(monkeypatch):
+def test_the_chunk_takes_a_share_of_free_memory(monkeypatch):
     from gradlab.explore.jacobian import plan
 
     monkeypatch.setattr(plan, "free_memory", lambda: 100e6)
@@ -314,7 +314,7 @@ def test_no_row_has_a_colour_twice(name, mask, ordering):
         colours = colouring.distance_2(items, groups, shape, ordering)
         assert colours.shape == (shape[0],) and colours.min() >= 0
         pairs = set(zip(groups.tolist(), colours[items].tolist(), strict=True))
-        assert len(pairs) == len(items), "each entry has a colour of its own in its row"
+        assert len(pairs) == len(items), "the entries of a row have different colours"
         assert colours[items].max() + 1 >= np.bincount(groups).max()
     if name == "band":
         assert colours.max() == 4, "five colours are enough for five diagonals"
@@ -326,7 +326,7 @@ def test_orderings_by_name():
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_of_an_entry_and_its_mirror_image_one_stands_alone(seed):
+def test_a_symmetric_colouring_isolates_each_entry_or_its_mirror_image(seed):
     draw = np.random.default_rng(seed)
     n = int(draw.integers(2, 40))
     mask = draw.random((n, n)) < draw.uniform(0.02, 0.3)
@@ -352,10 +352,10 @@ def test_a_grid_and_coupled_fields_against_dense():
     assert J.plan.sweeps <= 7
     np.testing.assert_allclose(J, jacobian(lambda v: grid(v, side), u, method="batched"), atol=1e-13)
 
-    def coupled(a, b):
+    def couple(a, b):
         return tridiagonal(a) + a * b, tridiagonal(b) - a[::2].sum() * b
 
     a, b = u[:40], u[40:80]
-    J = jacobian(coupled, (a, b), method="sparse")
-    np.testing.assert_allclose(J, jacobian(coupled, (a, b), method="rows"), atol=1e-12)
+    J = jacobian(couple, (a, b), method="sparse")
+    np.testing.assert_allclose(J, jacobian(couple, (a, b), method="rows"), atol=1e-12)
     assert J.plan.sweeps < 40 and J.plan.by in ("rows", "columns")

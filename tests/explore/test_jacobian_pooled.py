@@ -1,4 +1,4 @@
-"""Pooling of a large Jacobian, compared cell by cell with the matrix while it becomes known."""
+"""Pooling of a large Jacobian, compared cell by cell with the matrix while it is computed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_dense_parts(matrix, cells):
 
 
 @pytest.mark.parametrize("cells", CELLS)
-def test_sparse_parts_know_the_zeros_beside_their_entries(cells):
+def test_sparse_parts_have_zeros_outside_the_pattern(cells):
     def f(u):
         return gl.cat([u[1:] * u[:-1], u[:1]]) * gl.linspace(-1, 1, 50, dtype=gl.float64)
 
@@ -104,7 +104,7 @@ def test_sparse_parts_know_the_zeros_beside_their_entries(cells):
 
 
 @pytest.mark.slow
-def test_large_ones_are_pooled():
+def test_large_matrices_are_pooled():
     n = 10_000
     J = jacobian(lambda u: u * 1.0, gl.ones(n), method="batched")
     matrix = np.random.default_rng(0).normal(size=(1, n)).astype(np.float32) * np.linspace(-1, 1, n, dtype=np.float32)[:, None]
@@ -119,7 +119,7 @@ def test_large_ones_are_pooled():
     assert part.extremes()[1] == 1 and part.whole.all()
 
 
-def test_rows_that_were_asked_for_are_seen_beside_blocks():
+def test_single_rows_are_drawn_beside_blocks():
     x = gl.linspace(0.5, 1, 30, dtype=gl.float64)
 
     def f(u):
@@ -141,7 +141,7 @@ def test_rows_that_were_asked_for_are_seen_beside_blocks():
         compare(J, whole, known, (5, 4))
 
 
-def test_a_picture_says_what_is_true_of_the_matrix_and_not_of_its_cells():
+def test_the_numbers_of_a_picture_are_those_of_the_matrix_and_not_of_its_cells():
     n = 40_000
     x = gl.ones(n, dtype=gl.float64)
     x[7] = x[8] = float("nan")
@@ -156,4 +156,4 @@ def test_a_picture_says_what_is_true_of_the_matrix_and_not_of_its_cells():
     assert f"{np.isnan(numbers).sum()} NaN (marked ×), 1 +inf (marked +)" in text and np.isnan(J.pool().values).sum() == 1
     assert f"{n} × {n} pooled to 64 × 64 cells" in text and "y[0]" in text and "x[39999]" in text
     J = jacobian(lambda a, b: gl.cat([a * 2, b * 3]), (gl.ones(n), gl.ones(10)))
-    assert J.drawing().svg().count("<image") == 3, "the blocks of columns stand apart, and there is the scale"
+    assert J.drawing().svg().count("<image") == 3, "there are gaps between the blocks of columns, and the scale"

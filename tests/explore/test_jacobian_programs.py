@@ -1,4 +1,4 @@
-"""Random programs of views, writes into them, picks and sums: all methods give one matrix, and no pattern leaves an entry out."""
+"""Random programs of views, writes, indexing and sums: all methods give one matrix, and no pattern omits an entry."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def lines(table):
 
 
 def names_of(seed):
-    """The names that a program of up to fourteen lines binds; a line that is refused is left out."""
+    """Run up to fourteen random lines and return the names they bind. Lines that raise are skipped."""
     draw, numbers = random.Random(seed), np.random.default_rng(seed)
     names = {name: gl.tensor(numbers.normal(size=draw.choice(SHAPES)), dtype=gl.float64).requires_grad_() for name in "xyz"}
     for k in range(draw.randint(3, 14)):
@@ -56,13 +56,13 @@ def test_all_methods_give_one_matrix(seed):
     draw, names = names_of(seed)
     made = [t for name, t in names.items() if name not in "xyz" and t.requires_grad and t.numel() <= 60]
     if not made:
-        pytest.skip("nothing was made")
+        pytest.skip("no tensor was computed")
     outputs, inputs = tuple(draw.sample(made, min(2, len(made)))), tuple(names[name] for name in "xyz")
     try:
         rows = np.asarray(jacobian(outputs, inputs, method="rows"))
     except RuntimeError as error:
         if "modified by an inplace operation" in str(error):
-            pytest.skip("what a rule wants was written over")
+            pytest.skip("a saved tensor was overwritten")
         raise
     for way in WAYS:
         made = np.asarray(jacobian(outputs, inputs, **way))
@@ -73,7 +73,7 @@ def vector(n=6):
     return gl.linspace(0.5, 2, n, dtype=gl.float64)
 
 
-def test_a_write_to_one_place_twice_has_the_entries_that_its_rule_has():
+def test_writing_twice_to_one_place_has_the_entries_of_its_rule():
     def f(u):
         t = u * 1
         t[gl.tensor([0, 0])] = u[2:4]
@@ -96,7 +96,7 @@ def test_a_write_through_an_expanded_view():
     np.testing.assert_array_equal(t.numpy(), 6 * vector().numpy())
 
 
-def test_a_jacobian_is_of_the_tensors_as_they_were():
+def test_a_jacobian_uses_the_tensors_before_a_write():
     x = vector(3).requires_grad_()
     y = x * 2
     J = jacobian(y, x)
@@ -111,7 +111,7 @@ def test_a_jacobian_is_of_the_tensors_as_they_were():
 
 @pytest.mark.torch
 @pytest.mark.parametrize("method", ["rows", "batched", "columns"])
-def test_a_jacobian_is_of_torchs_tensors_as_they_were(method):
+def test_a_jacobian_uses_tensors_of_torch_before_a_write(method):
     torch = pytest.importorskip("torch")
     x = torch.linspace(1, 2, 3, requires_grad=True)
     y = x * 2
@@ -124,7 +124,7 @@ def test_a_jacobian_is_of_torchs_tensors_as_they_were(method):
     np.testing.assert_array_equal(J, np.kron([[3, 6], [1, 2], [0, 1]], np.eye(3)))
 
 
-def test_a_product_is_memory_of_its_own():
+def test_a_product_has_its_own_memory():
     u = np.ones(6)
     J = jacobian(lambda x: x.reshape(2, 3), vector())
     for made in (J.jvp(u), J @ u, J.vjp(u), u @ J):
@@ -132,14 +132,14 @@ def test_a_product_is_memory_of_its_own():
         assert not np.shares_memory(made, u)
 
 
-def test_the_hessian_of_what_is_linear_is_an_empty_pattern():
+def test_the_hessian_of_a_linear_function_has_an_empty_pattern():
     for method in ("sparse", "rows", "columns", "auto"):
         H = hessian(lambda x, y: (x * 3).sum() + y.sum(), (vector(4), vector(3)), method=method)
         assert H.sparse().shape == (7, 7) and not np.asarray(H).any()
 
 
 class ByNumPy(gl.autograd.Function):
-    """The square, with a backward that leaves the library, or a `scale` of 0."""
+    """The square, with a backward that uses NumPy, or times a `scale` of 0."""
 
     @staticmethod
     def forward(ctx, x, scale):
@@ -153,15 +153,15 @@ class ByNumPy(gl.autograd.Function):
         return gl.from_numpy(2 * ctx.scale * g.detach().numpy() * x.detach().numpy()), None
 
 
-def test_a_backward_that_is_not_recorded_does_not_pass_for_zero_in_a_forward_sweep():
+def test_an_unrecorded_backward_is_not_taken_for_zero_in_a_forward_sweep():
     x = vector(3)
     for way in ({"method": "rows"}, {"method": "batched"}, {"method": "sparse"}):
         np.testing.assert_allclose(jacobian(lambda u: ByNumPy.apply(u, 1) + u, x, **way), np.diag(2 * x.numpy() + 1))
-    for asked in (
+    for request in (
         lambda: np.asarray(jacobian(lambda u: ByNumPy.apply(u, 1) + u, x, method="columns")),
         lambda: gl.func.jvp(lambda u: ByNumPy.apply(u, 1), (x,), (x,)),
         lambda: jacobian(lambda u: ByNumPy.apply(u, 1), x).jvp(np.ones(3)),
     ):
         with pytest.raises(NotImplementedError, match=r"ByNumPy\.backward uses operations that are not recorded"):
-            asked()
+            request()
     np.testing.assert_array_equal(jacobian(lambda u: ByNumPy.apply(u, 0) + u, x, method="columns"), np.eye(3))

@@ -9,57 +9,69 @@ import textwrap
 
 import numpy as np
 import pytest
-from explore.banded import METHODS, ROWS, START, a_file, asked, banded, stopping, the_matrix, x_of
-from explore.taking import taking
+from explore.banded import (
+    METHODS,
+    ROWS,
+    START,
+    banded_jacobian,
+    banded_residual,
+    make_file,
+    make_jacobian,
+    make_x,
+    stop_before_block,
+)
+from explore.timed_sweeps import set_sweep_time
 
 import gradlab as gl
 from gradlab.explore.jacobian import progress as progress_of
 
 
 # -------------------------------------------------------------------------------------------------------------- progress
-def test_a_function_is_told():
+def test_a_function_gets_the_progress():
     heard = []
-    J = asked(progress=lambda *numbers: heard.append(numbers))
-    np.testing.assert_allclose(np.asarray(J), the_matrix())
+    J = make_jacobian(progress=lambda *numbers: heard.append(numbers))
+    np.testing.assert_allclose(np.asarray(J), banded_jacobian())
     assert heard == [(5, 12), (10, 12), (12, 12)]
 
 
-def test_a_function_is_told_of_columns_and_colours():
+def test_a_function_gets_the_progress_in_columns_and_colours():
     heard = []
     for method in ("columns", "sparse"):
-        np.testing.assert_allclose(np.asarray(asked(method, progress=lambda *numbers: heard.append(numbers))), the_matrix())
+        np.testing.assert_allclose(
+            np.asarray(make_jacobian(method, progress=lambda *numbers: heard.append(numbers))), banded_jacobian()
+        )
     assert heard == [(5, 12), (10, 12), (12, 12), (1, 3), (2, 3), (3, 3)]
 
 
-def test_a_bar_with_rows_a_second_and_time_left(capsys):
-    np.asarray(asked(progress=True))
+def test_a_bar_with_rows_per_second_and_remaining_time(capsys):
+    np.asarray(make_jacobian(progress=True))
     shown = capsys.readouterr().err.split("\r")
     assert shown[1].startswith("Jacobian:   0%|") and " 0/12 rows [00:00<?" in shown[1]
     assert " 12/12 rows [00:0" in shown[-1] and " rows/s]" in shown[-1]
 
 
 @pytest.mark.parametrize(("seconds", "bar"), [(0.0, False), (0.1, False), (0.15, False), (0.18, True)])
-def test_a_bar_only_where_the_run_is_expected_to_be_long(seconds, bar, capsys, clock):
-    """Twelve rows in blocks of five: two seconds in all from 1/6 s on."""
-    np.asarray(taking(asked(), seconds, clock))
+def test_a_bar_only_for_runs_expected_to_be_long(seconds, bar, capsys, clock):
+    """Twelve rows in blocks of five take two seconds at 1/6 s per row."""
+    np.asarray(set_sweep_time(make_jacobian(), seconds, clock))
     assert (" 12/12 rows" in capsys.readouterr().err) == bar
-    np.asarray(taking(asked(progress=False), seconds, clock))
+    np.asarray(set_sweep_time(make_jacobian(progress=False), seconds, clock))
     assert capsys.readouterr().err == ""
 
 
-def test_the_expectation_is_that_the_rest_takes_as_long(capsys, clock):
-    """A second after a third of the rows: three seconds in all."""
+def test_the_expected_time_assumes_constant_speed(capsys, clock):
+    """A third of the rows takes a second, so all are expected to take three."""
     for seconds, bar in ((1.0, True), (0.1, False)):
-        with progress_of.report_progress(None, 0, 12, "rows") as tell:
+        with progress_of.report_progress(None, 0, 12, "rows") as report:
             for done in (4, 8):
                 clock.move(seconds)
-                tell(done)
+                report(done)
         assert (" 8/12 rows" in capsys.readouterr().err) == bar
 
 
-def test_progress_is_checked_at_once():
+def test_progress_is_checked_before_the_run():
     with pytest.raises(TypeError, match=r"progress='yes': it takes None \(a bar for runs of over 2 s\), True, "):
-        asked(progress="yes")
+        make_jacobian(progress="yes")
 
 
 @pytest.mark.e2e
@@ -72,25 +84,27 @@ def test_tqdm_is_loaded_only_for_a_bar():
 # ------------------------------------------------------------------------------------------------------------ interrupted
 @pytest.mark.parametrize("out", [False, True])
 @pytest.mark.parametrize("method", METHODS)
-def test_stopped_at_any_block_and_gone_on_with(method, out):
-    expected = np.array(asked(method))
-    for k in range(len(asked(method).plan.blocks())):
-        J = asked(method, out=np.full((ROWS, ROWS), 7.0) if out else None)
-        computed = stopping(J, k, KeyboardInterrupt())
+def test_stopped_at_any_block_and_continued(method, out):
+    expected = np.array(make_jacobian(method))
+    for k in range(len(make_jacobian(method).plan.blocks())):
+        J = make_jacobian(method, out=np.full((ROWS, ROWS), 7.0) if out else None)
+        computed = stop_before_block(J, k, KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt) as caught:
             np.asarray(J)
         assert len(J.store.done) == k and not J.complete
         kind = {"columns": "columns", "sparse": "colours"}.get(method, "rows")
         done = min(J.plan.chunk * k, J.plan.sweeps)
         assert f"{done} of {J.plan.sweeps} {kind} of the Jacobian are known and kept." in str(caught.value)
-        np.testing.assert_array_equal(J.vjp(np.ones(ROWS)), asked(method).vjp(np.ones(ROWS)))
-        assert np.array_equal(np.asarray(J), expected), "equal to the bit: the same sweeps were run"
-        assert [block for block in computed if block is not None] == list(range(len(J.plan.blocks()))), "each once"
+        np.testing.assert_array_equal(J.vjp(np.ones(ROWS)), make_jacobian(method).vjp(np.ones(ROWS)))
+        assert np.array_equal(np.asarray(J), expected), "bitwise equal, because the same sweeps ran"
+        assert [block for block in computed if block is not None] == list(range(len(J.plan.blocks()))), (
+            "each block was computed once"
+        )
 
 
-def test_an_interrupt_says_how_to_go_on():
-    J = asked()
-    stopping(J, 1, KeyboardInterrupt())
+def test_an_interrupt_says_how_to_continue():
+    J = make_jacobian()
+    stop_before_block(J, 1, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt) as caught:
         np.asarray(J)
     assert str(caught.value) == (
@@ -100,7 +114,7 @@ def test_an_interrupt_says_how_to_go_on():
 
 
 def test_a_sweep_that_raises_halfway_loses_nothing():
-    J = gl.jacobian(lambda x: 2 * x, x_of(), method="rows")
+    J = gl.jacobian(lambda x: 2 * x, make_x(), method="rows")
     calls, inner = [], J.runner.graph.vjp
 
     def fussy(weights):
@@ -122,11 +136,11 @@ def test_a_progress_function_that_raises_loses_nothing():
         if done == 10:
             raise RuntimeError("enough")
 
-    J = asked(progress=stop)
+    J = make_jacobian(progress=stop)
     with pytest.raises(RuntimeError, match="enough"):
         np.asarray(J)
     assert len(J.store.done) == 2
-    np.testing.assert_allclose(np.asarray(J), the_matrix())
+    np.testing.assert_allclose(np.asarray(J), banded_jacobian())
 
 
 @pytest.mark.e2e
@@ -135,19 +149,19 @@ def test_sigint_in_a_terminal(tmp_path):
     """Ctrl-C after two blocks; the same process then goes on."""
     script = """
         import os, signal, numpy as np, gradlab as gl
-        signal.signal(signal.SIGINT, signal.default_int_handler)             # a job in the background inherits that it is ignored
-        x, told = gl.arange(12.0), []
-        def tell(done, total):
-            told.append(done)
-            if done == 10 and told.count(10) == 1:
+        signal.signal(signal.SIGINT, signal.default_int_handler)             # background jobs inherit that it is ignored
+        x, reported = gl.arange(12.0), []
+        def report(done, total):
+            reported.append(done)
+            if done == 10 and reported.count(10) == 1:
                 os.kill(os.getpid(), signal.SIGINT)
-        J = gl.jacobian(lambda x: gl.sin(x) * x.sum(), x, method="batched", chunk_size=5, progress=tell)
+        J = gl.jacobian(lambda x: gl.sin(x) * x.sum(), x, method="batched", chunk_size=5, progress=report)
         try:
             np.asarray(J)
         except KeyboardInterrupt as error:
             print(error)
         whole = gl.jacobian(lambda x: gl.sin(x) * x.sum(), x, method="batched", chunk_size=5)
-        print(np.array_equal(np.asarray(J), np.asarray(whole)), told)
+        print(np.array_equal(np.asarray(J), np.asarray(whole)), reported)
         raise SystemExit
     """
     ran = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
@@ -159,38 +173,38 @@ def test_sigint_in_a_terminal(tmp_path):
 @pytest.mark.parametrize("method", METHODS)
 def test_out_is_the_matrix(method):
     out = np.full((ROWS, ROWS), np.nan)
-    J = asked(method, out=out)
-    assert np.isnan(out).all(), "nothing is computed before it is asked for"
+    J = make_jacobian(method, out=out)
+    assert np.isnan(out).all(), "nothing is computed before it is requested"
     whole = np.asarray(J)
     assert np.shares_memory(whole, out) and not whole.flags.writeable and out.flags.writeable
-    np.testing.assert_allclose(out, the_matrix())
-    np.testing.assert_allclose(J.sparse().toarray(), the_matrix())
-    np.testing.assert_allclose(J @ np.arange(12.0), the_matrix() @ np.arange(12.0))
+    np.testing.assert_allclose(out, banded_jacobian())
+    np.testing.assert_allclose(J.sparse().toarray(), banded_jacobian())
+    np.testing.assert_allclose(J @ np.arange(12.0), banded_jacobian() @ np.arange(12.0))
 
 
-def test_rows_asked_for_alone_fill_their_block_of_out():
+def test_single_rows_fill_their_block_of_out():
     out = np.zeros((ROWS, ROWS))
-    J = asked(out=out)
-    np.testing.assert_allclose(J[6], the_matrix()[6])
+    J = make_jacobian(out=out)
+    np.testing.assert_allclose(J[6], banded_jacobian()[6])
     assert np.shares_memory(J[6], out)
     assert (out.any(axis=1)).tolist() == [False] * 5 + [True] * 5 + [False] * 2
     for i in range(ROWS):
         J[i]
     assert J.complete and J.sweeps == ROWS
-    np.testing.assert_allclose(out, the_matrix())
+    np.testing.assert_allclose(out, banded_jacobian())
 
 
-def test_rows_asked_for_alone_end_in_out_for_columns_too():
+def test_single_rows_are_written_to_out_for_columns_too():
     out = np.zeros((ROWS, ROWS))
-    J = asked("columns", out=out)
-    np.testing.assert_allclose(np.stack(list(J)), the_matrix())
-    np.testing.assert_allclose(out, the_matrix())
+    J = make_jacobian("columns", out=out)
+    np.testing.assert_allclose(np.stack(list(J)), banded_jacobian())
+    np.testing.assert_allclose(out, banded_jacobian())
 
 
-def test_out_in_fortran_order_and_with_steps():
+def test_out_in_fortran_order_and_with_strides():
     for out in (np.zeros((ROWS, ROWS), order="F"), np.zeros((2 * ROWS, 3 * ROWS))[::2, ::3]):
-        np.asarray(asked("columns", out=out))
-        np.testing.assert_allclose(out, the_matrix())
+        np.asarray(make_jacobian("columns", out=out))
+        np.testing.assert_allclose(out, banded_jacobian())
 
 
 @pytest.mark.parametrize(
@@ -202,39 +216,39 @@ def test_out_in_fortran_order_and_with_steps():
         (lambda: np.broadcast_to(np.zeros(ROWS), (ROWS, ROWS)), ValueError, "out= is read only"),
         (lambda: np.lib.stride_tricks.as_strided(np.zeros(ROWS), (ROWS, ROWS), (0, 8)), ValueError, "out= is a broadcast array"),
         (lambda: [[0.0] * ROWS] * ROWS, TypeError, r"out= takes a NumPy array or np\.memmap .* got list"),
-        (x_of, TypeError, "got Tensor"),
+        (make_x, TypeError, "got Tensor"),
     ],
     ids=["shape", "dtype", "order", "readonly", "broadcast", "list", "tensor"],
 )
-def test_out_that_does_not_fit_is_refused_at_once(chosen):
+def test_out_that_does_not_fit_is_an_error_before_the_run(chosen):
     make, error, message = chosen
     with pytest.raises(error, match=message):
-        asked(out=make())
+        make_jacobian(out=make())
 
 
-def test_out_that_would_overwrite_something_is_refused():
+def test_out_that_would_overwrite_an_input_is_an_error():
     room = np.zeros((ROWS, ROWS))
     x = gl.from_numpy(room[3])
     with pytest.raises(ValueError, match="out= shares memory with the input x, which would be overwritten"):
-        gl.jacobian(banded, x, out=room)
+        gl.jacobian(banded_residual, x, out=room)
     x.requires_grad_()
     with pytest.raises(ValueError, match="out= shares memory with the input x"):
-        gl.jacobian(banded(x), x, out=room)
+        gl.jacobian(banded_residual(x), x, out=room)
 
 
 def test_a_read_only_file_says_how_to_open_it(tmp_path):
-    a_file(tmp_path).flush()
+    make_file(tmp_path).flush()
     with pytest.raises(ValueError, match=r"out= is read only \(opened with mode='r'; 'r\+' can be written\)"):
-        asked(out=a_file(tmp_path, "r"))
+        make_jacobian(out=make_file(tmp_path, "r"))
 
 
-def test_a_file_larger_than_is_kept(tmp_path):
-    """Traced allocations stay far below the matrix's own size."""
+def test_a_file_is_not_kept_in_memory(tmp_path):
+    """Traced allocations stay far below the size of the matrix."""
     import tracemalloc
 
     n = 1500
-    out = a_file(tmp_path, shape=(n, n))
-    J = gl.jacobian(lambda x: gl.tanh(x) * x.sum(), x_of(np.linspace(0, 1, n)), method="batched", chunk_size=20, out=out)
+    out = make_file(tmp_path, shape=(n, n))
+    J = gl.jacobian(lambda x: gl.tanh(x) * x.sum(), make_x(np.linspace(0, 1, n)), method="batched", chunk_size=20, out=out)
     tracemalloc.start()
     np.asarray(J)
     peak = tracemalloc.get_traced_memory()[1]
@@ -246,26 +260,26 @@ def test_a_file_larger_than_is_kept(tmp_path):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_the_rows_one_by_one_after_a_run_that_stopped(method, blocks):
-    """Every form of the whole, where some of it came by blocks and each row by itself."""
-    J = asked(method)
-    computed = stopping(J, blocks, RuntimeError("stop"))
+    """All ways to read the matrix, after some blocks and single rows were computed."""
+    J = make_jacobian(method)
+    computed = stop_before_block(J, blocks, RuntimeError("stop"))
     with pytest.raises(RuntimeError, match="stop"):
         np.asarray(J)
     assert len(J.store.done) == blocks and computed.pop() is None
     for i in range(ROWS):
-        np.testing.assert_allclose(J[i], the_matrix()[i])
+        np.testing.assert_allclose(J[i], banded_jacobian()[i])
     assert J.complete
-    np.testing.assert_allclose(J.sparse().toarray(), the_matrix())
-    np.testing.assert_allclose(J.pool(cells=(ROWS, ROWS)).values, the_matrix())
-    np.testing.assert_allclose(J @ np.ones(ROWS), the_matrix().sum(1))
-    np.testing.assert_allclose(J[:, 3], the_matrix()[:, 3])
-    np.testing.assert_allclose(np.asarray(J), the_matrix())
+    np.testing.assert_allclose(J.sparse().toarray(), banded_jacobian())
+    np.testing.assert_allclose(J.pool(cells=(ROWS, ROWS)).values, banded_jacobian())
+    np.testing.assert_allclose(J @ np.ones(ROWS), banded_jacobian().sum(1))
+    np.testing.assert_allclose(J[:, 3], banded_jacobian()[:, 3])
+    np.testing.assert_allclose(np.asarray(J), banded_jacobian())
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("method", METHODS)
-def test_all_that_is_found_has_the_dtype_of_the_inputs(method, dtype):
-    J = gl.jacobian(banded, gl.tensor(START, dtype=getattr(gl, dtype)), method=method)
+def test_all_results_have_the_dtype_of_the_inputs(method, dtype):
+    J = gl.jacobian(banded_residual, gl.tensor(START, dtype=getattr(gl, dtype)), method=method)
     for _ in range(2):
         found = J[3], J[:, 3], J.vjp(np.ones(ROWS)), J.jvp(np.ones(ROWS)), J @ np.ones((ROWS, 2)), np.ones((2, ROWS)) @ J
         assert {str(one.dtype) for one in found} == {dtype}
@@ -273,9 +287,9 @@ def test_all_that_is_found_has_the_dtype_of_the_inputs(method, dtype):
     assert J.complete and np.asarray(J).dtype == dtype == J.tensor().numpy().dtype
 
 
-def test_rows_and_columns_that_are_known_are_read_only():
+def test_known_rows_and_columns_are_read_only():
     for method in METHODS:
-        J = asked(method)
+        J = make_jacobian(method)
         first = J.plan.block(0)
         J.runner.run([first])
         line = J[:, 0] if first.kind == "columns" else J[0]

@@ -1,4 +1,4 @@
-"""Functions that differ where a pickle does not show it are distinguished or refused with a sentence, and never mixed."""
+"""Functions whose difference is not in their pickles are distinguished or raise an error, so that results are never mixed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import threading
 
 import numpy as np
 import pytest
-from explore.banded import START, a_file, stopping, x_of
+from explore.banded import START, make_file, make_x, stop_before_block
 
 import gradlab as gl
 from gradlab.explore.jacobian.fingerprint import CannotFingerprintError, part_of, parts_of
 
 
 class Scaled:
-    """Wraps a function as functools.update_wrapper does."""
+    """Wrap a function like functools.update_wrapper."""
 
     def __init__(self, function, scale):
         functools.update_wrapper(self, function)
@@ -34,7 +34,7 @@ def base(x):
     return x * x
 
 
-def scaled(scale):
+def wrapper(scale):
     return Scaled(base, scale)
 
 
@@ -46,14 +46,14 @@ def through_the_attribute(scale):
     return f
 
 
-def cached(scale):
+def cache(scale):
     f = functools.cache(base)
     f.scale = scale
     return lambda x: f(x) * f.scale
 
 
 class Light:
-    """Leaves its weights out of the pickle."""
+    """An object that omits its weights from its pickle."""
 
     def __init__(self, scale):
         self.scale, self.name = scale, "light"
@@ -104,10 +104,10 @@ class Hidden(Light):
 
 
 class Labelled(np.ndarray):
-    """An array with an attribute of its own, which an array's own pickle drops."""
+    """An array with an attribute, which the pickle of arrays drops."""
 
 
-def labelled(scale, kind=Labelled):
+def array_with_label(scale, kind=Labelled):
     array = np.ones(3).view(kind)
     array.scale = scale
     return lambda x: x * float(array.scale)
@@ -123,7 +123,7 @@ def number(scale):
     return lambda x: x * one.scale
 
 
-def mapped(scale):
+def memory_map(scale):
     array = np.ones(3).view(np.memmap)
     array.scale = scale
     return lambda x: x * array.scale
@@ -135,14 +135,14 @@ def weight(scale):
     return lambda x: x * one.scale
 
 
-def structured(scale):
+def structured_array(scale):
     names = [("a", "f8"), ("b", "f8")] if scale == 1.0 else [("b", "f8"), ("a", "f8")]
     table = np.array([(1.0, 2.0)], names)
     return lambda x: x * float(table["a"][0])
 
 
-def borrowed(scale):
-    """Methods of C that a class takes from another."""
+def methods_of_another_class(scale):
+    """Return an instance of a class with methods of C from another class."""
 
     class Model:
         act = str.upper if scale == 1.0 else str.lower
@@ -162,26 +162,26 @@ def made_by_another_class(scale):
 
 
 MAKERS = [
-    scaled,
+    wrapper,
     through_the_attribute,
-    cached,
+    cache,
     Light,
     Remade,
     Registered,
     Slotted,
     Hidden,
-    labelled,
-    lambda scale: labelled(scale, np.recarray),
+    array_with_label,
+    lambda scale: array_with_label(scale, np.recarray),
     number,
-    mapped,
+    memory_map,
     pytest.param(weight, marks=pytest.mark.torch),
-    structured,
-    borrowed,
+    structured_array,
+    methods_of_another_class,
     made_by_another_class,
 ]
 
 
-def told(make, scale):
+def parts_or_error(make, scale):
     try:
         return parts_of(make(scale), "f")
     except CannotFingerprintError as error:
@@ -189,22 +189,22 @@ def told(make, scale):
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: getattr(make, "__name__", "array"))
-def test_what_a_pickle_leaves_out_counts(make):
-    one, same, other = told(make, 1.0), told(make, 1.0), told(make, 2.0)
-    assert one == same, "as in another process"
+def test_state_that_a_pickle_omits_matters(make):
+    one, same, other = (parts_or_error(make, scale) for scale in (1.0, 1.0, 2.0))
+    assert one == same, "equal in another process"
     assert one != other or "cannot be compared between processes" in one
-    assert not isinstance(one, str) or make is Registered, "all of these can be taken apart"
+    assert not isinstance(one, str) or make is Registered, "all of these can be fingerprinted"
 
 
-def test_a_packages_own_pickle_is_trusted():
-    """Masked arrays keep notes that depend on how they were used, and leave these out."""
+def test_pickles_of_packages_are_trusted():
+    """Masked arrays omit state that depends on how they were used."""
     one, other = (np.ma.masked_array([1.0, 2.0], [True, False]) for _ in range(2))
     other[1:].mask, other.sum()
     assert part_of(one, "it") == part_of(other, "it")
 
 
 @pytest.mark.parametrize("statement", ["import mine{0}", "from mine{0} import scale", "import mine{0} as m"])
-def test_a_module_that_is_imported_inside_counts(tmp_path, monkeypatch, statement):
+def test_a_module_imported_in_the_function_matters(tmp_path, monkeypatch, statement):
     monkeypatch.syspath_prepend(tmp_path)
     name = f"x{abs(hash(statement))}"
     found = []
@@ -218,7 +218,7 @@ def test_a_module_that_is_imported_inside_counts(tmp_path, monkeypatch, statemen
     assert found[0] == found[1] != found[2] == found[3]
 
 
-def test_imports_of_packages_go_by_their_version_and_load_nothing():
+def test_imported_packages_are_compared_by_version_without_loading_them():
     def f(x):
         import wave
 
@@ -231,7 +231,7 @@ def test_imports_of_packages_go_by_their_version_and_load_nothing():
 
 
 @pytest.mark.e2e
-def test_a_users_file_with_the_name_of_a_standard_module(tmp_path):
+def test_a_file_of_the_user_with_the_name_of_a_standard_module(tmp_path):
     code = textwrap.dedent("""
         import sys
         sys.path.insert(0, sys.argv[1])
@@ -247,7 +247,7 @@ def test_a_users_file_with_the_name_of_a_standard_module(tmp_path):
     assert said[0] != said[1]
 
 
-def test_errors_of_the_users_own_code_are_refusals():
+def test_errors_in_the_users_code_are_reported():
     class Hostile:
         @property
         def __name__(self):
@@ -257,20 +257,20 @@ def test_errors_of_the_users_own_code_are_refusals():
         parts_of(eval("lambda x: held", {"held": Hostile()}), "f")
 
 
-# ----------------------------------------------------------------------------------------------------------------- in files
-def went(tmp_path, f, mode="r+", **options):
-    return gl.jacobian(f, x_of(), out=a_file(tmp_path, mode), method="batched", chunk_size=5, resume=True, **options)
+# -------------------------------------------------------------------------------------------------------------------- files
+def resume_in_file(tmp_path, f, mode="r+", **options):
+    return gl.jacobian(f, make_x(), out=make_file(tmp_path, mode), method="batched", chunk_size=5, resume=True, **options)
 
 
 def half(tmp_path, f, **options):
-    J = went(tmp_path, f, "w+", **options)
-    stopping(J, 2, KeyboardInterrupt())
+    J = resume_in_file(tmp_path, f, "w+", **options)
+    stop_before_block(J, 2, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         np.asarray(J)
 
 
 class Shifted(Light):
-    """x and start + scale·(x − start): outputs that agree at `start`, and derivatives that do not."""
+    """The function start + scale·(x − start), whose output at `start` does not depend on the scale, but whose derivative does."""
 
     def __call__(self, x):
         start = gl.tensor(START, dtype=gl.float64)
@@ -281,12 +281,12 @@ class Shifted(Light):
 def test_functions_whose_outputs_agree_are_not_mixed(tmp_path, make):
     half(tmp_path, make(1.0))
     with pytest.raises(ValueError, match="differs"):
-        went(tmp_path, make(2.0))
-    np.testing.assert_allclose(np.asarray(went(tmp_path, make(1.0))), np.eye(12), atol=1e-14)
+        resume_in_file(tmp_path, make(2.0))
+    np.testing.assert_allclose(np.asarray(resume_in_file(tmp_path, make(1.0))), np.eye(12), atol=1e-14)
 
 
-def test_derivatives_are_compared_where_digests_see_nothing(tmp_path):
-    """What is read from a file, with an output that is the same by accident."""
+def test_derivatives_are_compared_if_digests_are_equal(tmp_path):
+    """The function reads a file, and its outputs are equal by accident."""
     file = tmp_path / "scale"
 
     def f(x):
@@ -297,7 +297,7 @@ def test_derivatives_are_compared_where_digests_see_nothing(tmp_path):
     half(tmp_path, f)
     file.write_text("2")
     with pytest.raises(ValueError, match="the derivative of the function differs, although inputs and code are the same"):
-        went(tmp_path, f)
+        resume_in_file(tmp_path, f)
 
 
 @pytest.mark.parametrize("at", [0, 5, 11])
@@ -313,7 +313,7 @@ def test_one_small_element_of_the_output_is_compared(tmp_path, at):
     half(tmp_path, f)
     file.write_text("0.3")
     with pytest.raises(ValueError, match="the output of the function differs"):
-        went(tmp_path, f)
+        resume_in_file(tmp_path, f)
 
 
 # -------------------------------------------------------------------------------------------------------------------- key=
@@ -325,22 +325,22 @@ class Locked:
         return x * self.scale
 
 
-def test_what_cannot_be_compared_asks_for_a_key(tmp_path):
+def test_the_error_for_an_incomparable_function_suggests_a_key(tmp_path):
     with pytest.raises(TypeError, match=r"cannot be compared between processes.* Identify the function by key="):
-        went(tmp_path, Locked(), "w+")
+        resume_in_file(tmp_path, Locked(), "w+")
     for key, other in (("model 7", "model 8"), (b"\x00\xff", "\x00")):
         with contextlib.suppress(FileNotFoundError):
             (tmp_path / "J.bin.json").unlink()
         half(tmp_path, Locked(), key=key)
-        J = went(tmp_path, Locked(), key=key)
+        J = resume_in_file(tmp_path, Locked(), key=key)
         assert J.store.done == {0, 1}
         np.testing.assert_allclose(np.asarray(J), 3 * np.eye(12))
         with pytest.raises(ValueError, match=r"the key differs: .* instead of "):
-            went(tmp_path, Locked(), key=other)
+            resume_in_file(tmp_path, Locked(), key=other)
         with pytest.raises(ValueError, match="the output of the function differs, although its key is the same"):
-            went(tmp_path, Locked(4.0), key=key)
+            resume_in_file(tmp_path, Locked(4.0), key=key)
         with pytest.raises(ValueError, match="base's code is new"):
-            went(tmp_path, base)
+            resume_in_file(tmp_path, base)
     assert json.loads((tmp_path / "J.bin.json").read_text())["facts"]["the key"][1] == repr(b"\x00\xff")
 
 
@@ -352,6 +352,6 @@ def test_what_cannot_be_compared_asks_for_a_key(tmp_path):
         ({"key": "a"}, ValueError, r"key= identifies the function of a run that can be resumed: pass resume=True"),
     ],
 )
-def test_keys_that_are_none(tmp_path, ask, error, message):
+def test_invalid_keys(tmp_path, ask, error, message):
     with pytest.raises(error, match=message):
-        gl.jacobian(base, x_of(), out=a_file(tmp_path), **ask)
+        gl.jacobian(base, make_x(), out=make_file(tmp_path), **ask)

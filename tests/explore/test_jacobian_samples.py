@@ -1,4 +1,4 @@
-"""A Jacobian for each sample of a batch: against the Jacobian of each by itself, against a formula, and against torch."""
+"""A Jacobian for each sample of a batch: against the Jacobians of single samples, a formula, and torch."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def net(x):
 
 
 def one_by_one(f=net, x=X):
-    """Each sample's Jacobian, of a batch of that sample alone."""
+    """Return the Jacobian of each sample, computed from a batch of one."""
     return np.stack([np.asarray(gl.jacobian(f, x[s : s + 1])) for s in range(len(x))])
 
 
 @pytest.mark.parametrize("chunk", [None, 1, 3, 10])
-def test_one_for_each_sample(chunk):
+def test_one_jacobian_for_each_sample(chunk):
     J = gl.jacobian(net, X, batch=0, chunk_size=chunk)
     assert J.shape == (40, 6) and J.samples == 10
     a = np.asarray(X) @ np.asarray(W)
@@ -36,7 +36,7 @@ def test_one_for_each_sample(chunk):
 
 
 @pytest.mark.parametrize("inputs", [2, 40])
-def test_backward_or_forward_whichever_is_less(inputs):
+def test_the_cheaper_of_backward_and_forward_is_used(inputs):
     A = gl.tensor(DRAW.normal(size=(inputs, 20)))
     x = gl.tensor(DRAW.normal(size=(5, inputs)))
 
@@ -47,7 +47,7 @@ def test_backward_or_forward_whichever_is_less(inputs):
     np.testing.assert_allclose(np.asarray(J).reshape(5, 20, inputs), one_by_one(f, x), atol=1e-13)
 
 
-def test_rows_products_and_samples_before_the_whole():
+def test_rows_products_and_samples_before_the_whole_matrix():
     whole = one_by_one().reshape(40, 6)
     J = gl.jacobian(net, X, batch=0, chunk_size=3)
     v, u = DRAW.normal(size=(40, 2)), DRAW.normal(size=(6, 3))
@@ -93,7 +93,7 @@ def test_a_function_of_one_sample_by_vmap():
     np.testing.assert_allclose(np.asarray(J).reshape(10, 4, 6), one_by_one(), atol=1e-14)
 
 
-def test_few_samples_at_a_time_keep_the_memory_small():
+def test_chunks_of_samples_bound_the_memory():
     seen = []
 
     def f(x):
@@ -104,12 +104,12 @@ def test_few_samples_at_a_time_keep_the_memory_small():
     assert max(seen) == 2
 
 
-def test_threads_and_a_file_that_is_gone_on_with(tmp_path):
+def test_threads_and_a_file_that_is_resumed(tmp_path):
     expected = one_by_one().reshape(40, 6)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         np.testing.assert_allclose(gl.jacobian(net, X, batch=0, executor=pool), expected, atol=1e-14)
 
-    def asked(mode, **options):
+    def make_jacobian(mode, **options):
         out = np.memmap(tmp_path / "J", np.float64, mode, shape=(40, 6))
         return gl.jacobian(net, X, batch=0, chunk_size=2, out=out, resume=True, **options)
 
@@ -118,21 +118,21 @@ def test_threads_and_a_file_that_is_gone_on_with(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt, match="4 of 10 samples of the Jacobian are known and kept"):
-        asked("w+", progress=stop).compute()
-    J = asked("r+")
+        make_jacobian("w+", progress=stop).compute()
+    J = make_jacobian("r+")
     assert J.rows_known == 16
     np.testing.assert_allclose(J, expected, atol=1e-14)
     with pytest.raises(ValueError, match="the method differs: batched instead of samples"):
         gl.jacobian(net, X, out=np.memmap(tmp_path / "J", np.float64, "r+", shape=(40, 60)), resume=True)
 
 
-def test_samples_that_look_at_one_another_are_refused():
+def test_samples_that_depend_on_one_another_are_an_error():
     with pytest.raises(RuntimeError, match=r"the samples depend on each other: .* batch normalization in training mode"):
         gl.jacobian(lambda x: x - x.mean(0), X, batch=0)
     norm = gl.nn.BatchNorm1d(6, dtype=gl.float64)
     with pytest.raises(RuntimeError, match="the samples depend on each other"):
         gl.jacobian(norm, X, batch=0)
-    norm.eval()  # what it advises
+    norm.eval()  # the advice of the error
     np.testing.assert_allclose(
         gl.jacobian(norm, X, batch=0).sample(0), np.diag(1 / np.sqrt(np.asarray(norm.running_var) + norm.eps)), rtol=1e-12
     )
@@ -155,7 +155,7 @@ def test_samples_that_look_at_one_another_are_refused():
         (lambda: gl.jacobian(net, X, plan=gl.jacobian(net, X[:, :], batch=0).plan), ValueError, "the plan is for a Jacobian of"),
     ],
 )
-def test_what_does_not_fit_is_refused(ask, error, message):
+def test_invalid_arguments(ask, error, message):
     with pytest.raises(error, match=message):
         ask()
 

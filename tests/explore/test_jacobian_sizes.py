@@ -1,4 +1,4 @@
-"""Sizes of a cluster's tasks, by measured cost, for ten and for a thousand workers."""
+"""Sizes of a cluster's tasks from measured costs, for ten and for a thousand workers."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from gradlab.explore.jacobian.distributed import sizes
 @pytest.mark.parametrize("block", [0.001, 0.03, 0.5])
 def test_tasks_take_half_a_second_to_five(workers, block):
     made = sizes.Sizes()
-    assert made.blocks(10**9, workers) == 1, "nothing is measured yet"
+    assert made.blocks(10**9, workers) == 1, "no measurement yet"
     made.note(7 * block, 7)
     for left in (10**9, 1000, 10, 1):
         seconds = made.blocks(left, workers) * block
         assert 0.5 - block <= seconds <= 5 + block
-    assert workers * sizes.OVERHEAD / sizes.task_seconds(workers) <= 0.2, "the scheduler is not what is waited for"
+    assert workers * sizes.OVERHEAD / sizes.task_seconds(workers) <= 0.2, "the scheduler is not the bottleneck"
 
 
-def test_the_last_tasks_go_round():
-    """Ten workers with 40 s of work left for all together: a few tasks each."""
+def test_the_last_tasks_are_distributed():
+    """Ten workers with 40 s of remaining work in total get a few tasks each."""
     assert sizes.task_seconds(10, math.inf) == 2 and sizes.task_seconds(10, 40.0) == 1 and sizes.task_seconds(10, 1.0) == 0.5
 
 
-def test_a_block_that_takes_long_is_a_task():
+def test_a_slow_block_is_one_task():
     made = sizes.Sizes()
     made.note(30.0, 1)
     assert made.blocks(100, 10) == 1
 
 
-def test_later_measurements_count():
+def test_later_measurements_matter():
     made = sizes.Sizes()
     made.note(1.0, 10)
     for _ in range(20):
@@ -54,10 +54,10 @@ def test_a_block_takes_half_a_second_or_is_one_vector(start, each):
     found = sizes.affordable(measure, 10_000)
     assert found == 10_000 or found == 1 or each * found <= 0.5
     assert found in (1, 10_000) or start + each * found >= 0.1
-    assert sum(measured[:-1]) < 0.5, "what is measured in vain costs little"
+    assert sum(measured[:-1]) < 0.5, "unneeded measurements are cheap"
 
 
-def test_the_plan_goes_by_what_sweeps_take(clock):
+def test_the_plan_uses_measured_times(clock):
     class Slow(gl.autograd.Function):
         @staticmethod
         def forward(ctx, x):

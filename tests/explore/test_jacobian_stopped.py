@@ -1,4 +1,4 @@
-"""Ctrl-C may come at any line: wherever it does, the Jacobian goes on to the same numbers, in this process and in the next."""
+"""After Ctrl-C at any line, the Jacobian continues to the same numbers, in this process and in the next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METHODS = ("rows", "batched", "columns", "sparse")
 
 
 def at_line(k, call):
-    """Interrupt `call()` at the k-th line of the package that it runs. Return whether that line was reached."""
+    """Interrupt `call()` at the k-th line of the package that it runs. Return whether it was reached."""
     count = 0
 
     def trace(frame, event, _):
@@ -39,8 +39,8 @@ def at_line(k, call):
     return False
 
 
-def drawn(rng):
-    """A function of a vector with some structure, and how long the vector is."""
+def random_function(rng):
+    """Return a random function of a vector with some structure, and an input."""
     n = int(rng.integers(3, 7))
     shift, scale = int(rng.integers(1, n)), gl.tensor(rng.normal(size=n))
     steps = [
@@ -60,7 +60,7 @@ def drawn(rng):
     return f, gl.tensor(rng.normal(size=n))
 
 
-def asked(f, x, method, **options):
+def make_jacobian(f, x, method, **options):
     return gl.jacobian(f, x, method=method, chunk_size=None if method == "rows" else 2, **options)
 
 
@@ -68,31 +68,31 @@ def asked(f, x, method, **options):
 @pytest.mark.parametrize("out", [False, True])
 @pytest.mark.parametrize("method", METHODS)
 def test_interrupted_at_every_line(method, out):
-    f, x = drawn(np.random.default_rng(METHODS.index(method)))
-    expected = np.array(asked(f, x, method))
+    f, x = random_function(np.random.default_rng(METHODS.index(method)))
+    expected = np.array(make_jacobian(f, x, method))
 
     def room():
         return np.full(expected.shape, 7.0) if out else None
 
     k, reached = 1, True
     while reached:
-        J = asked(f, x, method, out=room())
+        J = make_jacobian(f, x, method, out=room())
         assert J.plan.blocks()
         reached = at_line(k, lambda J=J: np.asarray(J))
         assert np.array_equal(np.asarray(J), expected), f"interrupted at line {k}"
         assert np.array_equal(J.sparse().toarray(), expected) and J.complete
         k += 1
-    assert k > 30, "it was interrupted"
+    assert k > 30, "at least one line was interrupted"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
-def test_rows_asked_for_alone_and_interrupted(method):
-    f, x = drawn(np.random.default_rng(10 + METHODS.index(method)))
-    expected = np.array(asked(f, x, method))
+def test_interrupted_single_rows(method):
+    f, x = random_function(np.random.default_rng(10 + METHODS.index(method)))
+    expected = np.array(make_jacobian(f, x, method))
     k, reached = 1, True
     while reached:
-        J = asked(f, x, method)
+        J = make_jacobian(f, x, method)
         assert J.plan.blocks()
         reached = at_line(k, lambda J=J: [J[i] for i in range(len(J))])
         np.testing.assert_allclose(J[0], expected[0], atol=1e-14)
@@ -102,18 +102,20 @@ def test_rows_asked_for_alone_and_interrupted(method):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a file between its opening and its `with`
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # the file was opened, but its `with` had not begun
 @pytest.mark.parametrize("method", METHODS)
 def test_another_process_after_an_interrupt_at_every_line(tmp_path, method):
-    """The file and its record after an interrupt are those of a run that can be gone on with, in both processes."""
-    f, x = drawn(np.random.default_rng(20 + METHODS.index(method)))
-    expected = np.array(asked(f, x, method))
+    """The file and its record after an interrupt can be resumed in both processes."""
+    f, x = random_function(np.random.default_rng(20 + METHODS.index(method)))
+    expected = np.array(make_jacobian(f, x, method))
     k, reached = 1, True
     while reached:
         path = tmp_path / f"{k}.bin"
-        J = asked(f, x, method, out=np.memmap(path, np.float64, "w+", shape=expected.shape), resume=True)
+        J = make_jacobian(f, x, method, out=np.memmap(path, np.float64, "w+", shape=expected.shape), resume=True)
         reached = at_line(k, lambda J=J: np.asarray(J))
-        next_one = asked(f, x, method, out=np.memmap(path, np.float64, "r+", shape=expected.shape), resume=True)
+        next_one = make_jacobian(f, x, method, out=np.memmap(path, np.float64, "r+", shape=expected.shape), resume=True)
         assert len(J.store.done) - 1 <= len(next_one.store.done) <= len(J.store.done), "at most one chunk is lost"
         assert np.array_equal(np.asarray(next_one), expected), f"interrupted at line {k}"
         assert np.array_equal(np.fromfile(path).reshape(expected.shape), expected)
@@ -124,20 +126,20 @@ def test_another_process_after_an_interrupt_at_every_line(tmp_path, method):
 @pytest.mark.parametrize("seed", range(6))
 def test_random_functions_that_fail_at_every_block(seed):
     rng = np.random.default_rng(100 + seed)
-    f, x = drawn(rng)
-    whole = np.array(asked(f, x, "rows"))
+    f, x = random_function(rng)
+    whole = np.array(make_jacobian(f, x, "rows"))
     for method in METHODS:
-        expected = np.array(asked(f, x, method))
+        expected = np.array(make_jacobian(f, x, method))
         np.testing.assert_allclose(expected, whole, atol=1e-13)
-        for k in range(len(asked(f, x, method).plan.blocks())):
-            J, left = asked(f, x, method), [k]
+        for k in range(len(make_jacobian(f, x, method).plan.blocks())):
+            J, left = make_jacobian(f, x, method), [k]
 
-            def tell(done, total, left=left):
+            def interrupt(done, total, left=left):
                 left[0] -= 1
                 if left[0] == -1:
                     raise RuntimeError("stop")
 
-            J.runner.progress = tell
+            J.runner.progress = interrupt
             with pytest.raises(RuntimeError, match="stop"):
                 np.asarray(J)
             assert len(J.store.done) == k + 1

@@ -1,4 +1,4 @@
-"""One Jacobian that several threads ask at once."""
+"""One Jacobian that several threads use at once."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import threading
 
 import numpy as np
 import pytest
-from explore.banded import METHODS, ROWS, asked, the_matrix
+from explore.banded import METHODS, ROWS, banded_jacobian, make_jacobian
 from threads import run_in_threads
 
 from gradlab.explore.heat_cells import KNOWN
 from gradlab.explore.jacobian.view_model import JacobianViewModel
 
-WANTED = the_matrix()
+WANTED = banded_jacobian()
 WAYS = [
     lambda J, i: (J[i], WANTED[i]),
     lambda J, i: (J[:, i], WANTED[:, i]),
@@ -33,9 +33,9 @@ WAYS = [
 
 @pytest.mark.parametrize("with_out", [False, True], ids=["kept", "out"])
 @pytest.mark.parametrize("method", METHODS)
-def test_four_threads_that_ask_for_rows_products_and_the_whole(method, with_out):
+def test_four_threads_that_request_rows_products_and_the_whole(method, with_out):
     for round_ in range(6):
-        J = asked(method, out=np.zeros((ROWS, ROWS)) if with_out else None)
+        J = make_jacobian(method, out=np.zeros((ROWS, ROWS)) if with_out else None)
         start = threading.Barrier(4)
 
         def work(k, J=J, start=start, seed=10 * round_):
@@ -50,14 +50,14 @@ def test_four_threads_that_ask_for_rows_products_and_the_whole(method, with_out)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_threads_that_ask_for_the_whole_share_its_sweeps(method):
-    J = asked(method)
+def test_threads_that_request_the_whole_share_its_sweeps(method):
+    J = make_jacobian(method)
     run_in_threads(lambda _: np.asarray(J), 4)
     assert J.sweeps == J.plan.sweeps
 
 
-def test_a_view_sees_what_a_long_run_has_so_far():
-    """The lock is free between blocks: another thread's row does not wait for the whole."""
+def test_a_view_shows_the_known_part_during_a_long_run():
+    """The lock is released between blocks, so a row of another thread does not wait for the whole."""
     seen = []
 
     def progress(done, total):
@@ -66,7 +66,7 @@ def test_a_view_sees_what_a_long_run_has_so_far():
             thread.start()
             thread.join(20)
 
-    J = asked("rows", progress=progress)
+    J = make_jacobian("rows", progress=progress)
     np.asarray(J)
     assert [(known, some) for known, _, some in seen] == [(3, True)]
     np.testing.assert_allclose(seen[0][1], WANTED[2])
@@ -74,8 +74,8 @@ def test_a_view_sees_what_a_long_run_has_so_far():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_live_view_follows_a_run_of_another_thread(method):
-    """The view shows the known part of the matrix, and never waits for the whole."""
-    J, shown = asked(method, chunk=1), []
+    """The view shows the known part of the matrix without waiting for the whole."""
+    J, shown = make_jacobian(method, chunk=1), []
     lab = JacobianViewModel(J)
 
     def look():
@@ -97,8 +97,8 @@ def test_a_live_view_follows_a_run_of_another_thread(method):
     assert shown[-1][3].all()
 
 
-def test_it_is_still_copied_and_pickled():
-    J = asked("rows")
+def test_copies_and_pickles():
+    J = make_jacobian("rows")
     np.asarray(J)
     for other in (copy.copy(J), copy.deepcopy(J), pickle.loads(pickle.dumps(J))):
         np.testing.assert_array_equal(other[3], J[3])

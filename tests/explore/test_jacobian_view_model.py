@@ -1,10 +1,10 @@
-"""The model behind the live view of a Jacobian: frames, cells, columns, forgotten lines, lit paths, colours. No front end."""
+"""The model of the live view of a Jacobian without a front end: frames, cells, columns, experiments, paths, colours."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from explore.taking import taking
+from explore.timed_sweeps import set_sweep_time
 
 import gradlab as gl
 from gradlab.explore.heat_cells import KNOWN, NAN, NEGATIVE, POSITIVE, HeatCells
@@ -22,8 +22,8 @@ def example():
     return jacobian(z, x), x, z
 
 
-class Drawn:
-    """A front end that holds the cells and puts the changed lines of a frame in, as the page does."""
+class FrontEnd:
+    """A front end that keeps the cells and updates the changed rows and columns of a frame like the page."""
 
     def __init__(self, lab):
         self.lab = lab
@@ -49,21 +49,21 @@ class Drawn:
         return self.ask("mix", [np.array(list(weights), "<i4").tobytes(), np.array(list(weights.values()), "<f8").tobytes()])
 
     def values(self):
-        """Return the values shown, NaN where nothing is known; cells must be single entries."""
+        """Return the values shown, with NaN for unknown entries. Cells must be single entries."""
         low, high, flags = self.cells
         np.testing.assert_array_equal(low[flags == KNOWN], high[flags == KNOWN])
         return np.where(flags & KNOWN, low, np.nan)
 
 
-def drawn(J):
-    view = Drawn(JacobianViewModel(J))
+def open_front_end(J):
+    view = FrontEnd(JacobianViewModel(J))
     view.ask("hello")
     return view
 
 
-def test_rows_come_one_by_one_and_only_what_changed_travels():
+def test_rows_are_computed_one_by_one_and_only_changes_are_sent():
     J, *_ = example()
-    view = drawn(J)
+    view = open_front_end(J)
     assert J.sweeps == 0 and view.frame["code"] == J.by_hand(0) and np.isnan(view.values()).all()
     for i in range(4):
         frame = view.ask("step")
@@ -81,7 +81,7 @@ def test_rows_come_one_by_one_and_only_what_changed_travels():
 
 def test_columns_by_forward_sweeps_and_the_code_for_them():
     J, x, z = example()
-    view = drawn(J)
+    view = open_front_end(J)
     view.ask("step")
     view.ask("axis", by="columns")
     assert (view.frame["by"], view.frame["of"], view.frame["filled"], view.frame["at"]) == ("columns", 3, 0, -1)
@@ -109,11 +109,11 @@ def test_columns_by_forward_sweeps_and_the_code_for_them():
 
 
 @pytest.mark.torch
-def test_a_column_of_torchs_by_the_code_for_it():
+def test_a_column_of_torch_by_the_code_for_it():
     torch = pytest.importorskip("torch")
     a, b = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
     z = torch.outer(a.sin(), b.exp())
-    view = drawn(jacobian(z, (a, b)))
+    view = open_front_end(jacobian(z, (a, b)))
     view.ask("axis", by="columns")
     view.ask("go", at=4)
     names = {"torch": torch, "a": a, "b": b, "z": z}
@@ -124,9 +124,9 @@ def test_a_column_of_torchs_by_the_code_for_it():
     assert a.grad is None and b.grad is None
 
 
-def test_weights_of_ones_own():
+def test_custom_weights():
     J, *_ = example()
-    view = drawn(J)
+    view = open_front_end(J)
     frame = view.mix({0: 0.5, 3: -1.0})
     np.testing.assert_array_equal(view.arrays["result"], 0.5 * MATRIX[0] - MATRIX[3])
     np.testing.assert_array_equal(view.arrays["stripLow"][0], 0.5 * MATRIX[0] - MATRIX[3])
@@ -139,10 +139,10 @@ def test_weights_of_ones_own():
             view.mix(weights)
 
 
-def test_what_is_known_already_is_shown_and_the_rest_fills_by_the_plan():
+def test_known_entries_are_shown_and_the_rest_is_computed_by_the_plan():
     J, *_ = example()
     J.row(2)
-    view = drawn(J)
+    view = open_front_end(J)
     assert view.frame["filled"] == 1
     np.testing.assert_array_equal(view.values()[2], MATRIX[2])
     while not view.frame["known"]:
@@ -156,9 +156,9 @@ def test_what_is_known_already_is_shown_and_the_rest_fills_by_the_plan():
     np.testing.assert_array_equal(view.values(), MATRIX)
 
 
-def test_forgetting_to_zero_adds_up_and_forgetting_to_retain_raises():
+def test_forgetting_to_zero_accumulates_and_forgetting_to_retain_raises():
     J, x, z = example()
-    view = drawn(J)
+    view = open_front_end(J)
     view.ask("step")
     view.ask("forget", zero=True)
     assert view.frame["filled"] == 0 and view.frame["trial"] == ""
@@ -179,17 +179,17 @@ def test_forgetting_to_zero_adds_up_and_forgetting_to_retain_raises():
     assert view.frame["filled"] == 1 and "z.backward(v) " in view.frame["code"]
     with pytest.raises(RuntimeError, match="second time") as raised:
         exec(view.frame["code"], {"gl": gl, "x": own_x, "z": own_z})
-    assert view.frame["happened"] == f"RuntimeError: {raised.value}", "what really running it says"
+    assert view.frame["happened"] == f"RuntimeError: {raised.value}", "the error of the actual program"
     with pytest.raises(RuntimeError, match="about backward"):
         view.ask("axis", by="columns")
     view.ask("forget")
     assert view.frame["filled"] == 1 and J.rows_known == 1 and x.grad is None
     np.testing.assert_array_equal(view.values()[0], MATRIX[0])
-    z.backward(gl.ones(4, dtype=gl.float64))  # the user's graph is whole
+    z.backward(gl.ones(4, dtype=gl.float64))  # the user's graph was not freed
     np.testing.assert_array_equal(x.grad.numpy(), MATRIX.sum(0))
 
 
-GRAPHS = {  # and whether they save something that a sweep frees
+GRAPHS = {  # and whether they save tensors that a sweep frees
     "a product": (lambda x: x * x, True),
     "an exponential": (lambda x: gl.exp(x) + 1, True),
     "nothing saved": (lambda x: gl.cat([x, x]) + 1, False),
@@ -204,38 +204,38 @@ GRAPHS = {  # and whether they save something that a sweep frees
 
 @pytest.mark.parametrize("case", GRAPHS)
 @pytest.mark.parametrize("recorded", [False, True])
-def test_forgetting_to_retain_says_what_this_graph_says(case, recorded):
-    """Against really running it, on a graph like it."""
+def test_forgetting_to_retain_gives_the_error_of_this_graph(case, recorded):
+    """The error is compared with that of the code on an equal graph."""
 
-    def made():
+    def make_graph():
         x = gl.tensor([1.0, 2.0, 4.0], dtype=gl.float64).requires_grad_()
         if not recorded:
             return x, GRAPHS[case][0](x)
         with gl.record_sites():
             return x, GRAPHS[case][0](x)
 
-    x, z = made()
-    view = drawn(jacobian(z, x))
+    x, z = make_graph()
+    view = open_front_end(jacobian(z, x))
     view.ask("forget", retain=True)
     for _ in range(2):
         view.ask("go", at=0)
-    own_x, own_z = made()
+    own_x, own_z = make_graph()
     code, said = view.frame["code"].replace("for i in [0]", "for i in [0, 0]"), ""
     try:
         exec(code, {"gl": gl, "x": own_x, "z": own_z})
     except RuntimeError as error:
         said = f"RuntimeError: {error}"
     assert bool(said) == GRAPHS[case][1]
-    assert view.frame["happened"].partition("  by")[0] == said.partition("  by")[0], "but for the place of the first backward"
+    assert view.frame["happened"].partition("  by")[0] == said.partition("  by")[0], "equal up to the line of the first backward"
 
 
 @pytest.mark.torch
-def test_forgetting_lines_in_a_graph_of_torchs():
+def test_forgetting_lines_in_a_graph_of_torch():
     torch = pytest.importorskip("torch")
     for make, refuses in ((lambda x: torch.stack([x[0] ** 2, x[0] * x[1]]), True), (lambda x: torch.cat([x, x]) + 1, False)):
         x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
         z = make(x)
-        view = drawn(jacobian(z, x))
+        view = open_front_end(jacobian(z, x))
         view.ask("forget", retain=True)
         for _ in range(2):
             view.ask("step")
@@ -256,13 +256,13 @@ def test_forgetting_lines_in_a_graph_of_torchs():
         exec(view.frame["code"], names)
         np.testing.assert_array_equal(names["row"], view.arrays["result"])
         z.sum().backward()
-        assert x.grad is not None, "the user's graph is whole"
+        assert x.grad is not None, "the user's graph was not freed"
 
 
 def test_forgetting_with_several_outputs_and_inputs_and_without_leaves():
     a, b, c = (gl.tensor([1.0, 2.0], dtype=gl.float64).requires_grad_() for _ in range(3))
     z, w = a * b, (a.reshape(1, 2) * gl.ones(2, 1, dtype=gl.float64)) ** 2
-    view = drawn(jacobian((z, w), (a, c, b)))
+    view = open_front_end(jacobian((z, w), (a, c, b)))
     matrix = np.array(jacobian((z, w), (a, c, b)))
     view.ask("forget", zero=True)
     for at in (1, 4):
@@ -273,7 +273,7 @@ def test_forgetting_with_several_outputs_and_inputs_and_without_leaves():
     np.testing.assert_array_equal(names["row"].numpy(), matrix[[1, 4]].sum(0))
 
     u = a * 1
-    view = drawn(jacobian(u * u, u))
+    view = open_front_end(jacobian(u * u, u))
     assert view.lab.about()["unforgettable"]["zero"].startswith("the inputs are not leaves")
     with pytest.raises(ValueError, match="not leaves"):
         view.ask("forget", zero=True)
@@ -284,10 +284,10 @@ def test_forgetting_with_several_outputs_and_inputs_and_without_leaves():
     np.testing.assert_array_equal(names["row"].numpy(), [2, 0])
 
 
-def test_what_was_let_go_cannot_be_retained():
+def test_a_released_graph_cannot_be_retained():
     J, *_ = example()
     np.asarray(J)
-    view = drawn(J)
+    view = open_front_end(J)
     assert view.lab.about()["unforgettable"] == {
         "zero": "",
         "retain": "the graph was released once all rows were known, so nothing is left to retain",
@@ -300,9 +300,9 @@ def test_what_was_let_go_cannot_be_retained():
     np.testing.assert_array_equal(view.arrays["result"], MATRIX[[1, 3]].sum(0))
 
 
-def test_forgetting_in_a_large_one():
+def test_forgetting_lines_with_a_large_matrix():
     x = gl.ones(70, dtype=gl.float64, requires_grad=True)
-    view = drawn(jacobian(x * gl.arange(70.0, dtype=gl.float64), x))
+    view = open_front_end(jacobian(x * gl.arange(70.0, dtype=gl.float64), x))
     view.ask("forget", zero=True)
     assert view.frame["of"] == 70 and view.frame["filled"] == 0
     view.ask("go", at=5)
@@ -318,15 +318,15 @@ def tridiagonal(n):
     return jacobian(y, x, method="sparse"), np.linspace(0, 1, n)
 
 
-def test_what_is_not_zero_is_in_the_middle():
+def test_nonzeros_are_in_the_middle_of_the_window():
     J, at = tridiagonal(10_000)
-    view = drawn(J)
+    view = open_front_end(J)
     frame = view.ask("go", at=1234)
     assert frame["centre"] == [1234, 1234] and frame["nonzero"] == 3
     assert view.arrays["places"].tolist() == [1233, 1234, 1235]
     np.testing.assert_allclose(view.arrays["result"], [0.25, 2 * at[1234], -0.5])
     view.ask("window", window=[1231, 1238, 4000, 4007])
-    assert view.ask("go", at=1235)["window"] == [1231, 1238, 1232, 1239], "nothing of the row was in the window"
+    assert view.ask("go", at=1235)["window"] == [1231, 1238, 1232, 1239], "the window had no nonzero of the row"
     view.ask("window", window=[0, 10_000, 0, 10_000])
     view.mix({17: 1.0, 9000: 1.0})
     assert view.frame["centre"] == [9000, 8999] and view.frame["nonzero"] == 6
@@ -335,12 +335,12 @@ def test_what_is_not_zero_is_in_the_middle():
     view.ask("reset")
     view.ask("fill")
     row, column = view.frame["centre"]
-    assert abs(row - column) <= 63 and abs(row - 5000) <= 100, "a cell with something in it, near the middle"
+    assert abs(row - column) <= 63 and abs(row - 5000) <= 100, "a nonzero cell near the middle"
 
 
-def test_of_a_long_line_the_numbers_of_the_window_come_first():
+def test_a_long_row_lists_the_numbers_of_the_window_first():
     x = gl.linspace(1, 2, 50, dtype=gl.float64).requires_grad_()
-    view = drawn(jacobian((x * x).sum() * gl.ones(1, dtype=gl.float64), x))
+    view = open_front_end(jacobian((x * x).sum() * gl.ones(1, dtype=gl.float64), x))
     view.ask("step")
     assert view.arrays["places"].tolist() == list(range(12)) and view.frame["nonzero"] == 50
     view.ask("window", window=[0, 1, 30, 37])
@@ -349,9 +349,9 @@ def test_of_a_long_line_the_numbers_of_the_window_come_first():
     assert view.arrays["places"].tolist() == list(range(30, 37)) and view.frame["nonzero"] == 0
 
 
-def test_a_view_of_rows_alone():
+def test_a_view_without_columns():
     J, *_ = example()
-    view = Drawn(JacobianViewModel(J, columns=False))
+    view = FrontEnd(JacobianViewModel(J, columns=False))
     assert view.lab.about()["axes"] == ["rows"] and view.lab.about()["backward"] == "z.backward(v)"
     view.ask("hello")
     with pytest.raises(ValueError, match="shows rows only"):
@@ -368,9 +368,9 @@ def test_a_view_of_rows_alone():
         JacobianViewModel(J, columns=False).colours()
 
 
-def test_bad_requests_are_refused_and_change_nothing():
+def test_bad_requests_are_errors_and_change_nothing():
     J, *_ = example()
-    view = drawn(J)
+    view = open_front_end(J)
     view.ask("step")
     wrong = ("burn", {}), ("go", {"at": 4}), ("go", {"at": -1}), ("go", {}), ("axis", {"by": "planes"}), ("window", {})
     for ask, more in wrong:
@@ -380,8 +380,8 @@ def test_bad_requests_are_refused_and_change_nothing():
 
 
 # ------------------------------------------------------------------------------------------ cells
-def computed(matrix):
-    """A Jacobian that is known to be this matrix."""
+def known_jacobian(matrix):
+    """Return a Jacobian with all entries known."""
     x = gl.ones(matrix.shape[1], dtype=gl.float64)
     J = jacobian(lambda x: gl.zeros(len(matrix), dtype=gl.float64) + x[0], x, method="rows")
     J.runner.values = lambda block: matrix[block.start : block.stop]
@@ -395,7 +395,7 @@ def test_cells_hold_the_true_extremes():
     matrix[3, 4], matrix[600, 499], matrix[50, 60], matrix[51, 61] = -1e6, np.nan, np.inf, -np.inf
     blocks = [("x", 500)]
     cells = HeatCells((0, 700, 0, 500), blocks, 160)
-    cells.put_known(computed(matrix).store)
+    cells.put_known(known_jacobian(matrix).store)
     finite = matrix[np.isfinite(matrix)]
     assert cells.extremes() == (finite.min(), finite.max())
     assert cells.low.shape == (160, 160) and not cells.exact
@@ -418,49 +418,49 @@ def test_a_window_shows_single_entries_and_no_cell_crosses_inputs():
     a, b = gl.ones(300, dtype=gl.float64, requires_grad=True), gl.ones(100, dtype=gl.float64, requires_grad=True)
     scale = np.arange(400.0)
     J = jacobian(gl.tensor(scale, dtype=gl.float64) * gl.cat([a, b]), (a, b))
-    view = drawn(J)
+    view = open_front_end(J)
     assert 300 in view.bins[1] and view.cells[0].shape == (160, 160)
     view.ask("fill")
     view.ask("window", window=[290, 310, 295, 305])
     assert view.cells[0].shape == (20, 10)
     np.testing.assert_array_equal(view.values(), np.diag(scale)[290:310, 295:305])
-    assert view.frame["extent"] == [0.0, 399.0], "the extremes are those of the whole"
+    assert view.frame["extent"] == [0.0, 399.0], "the extremes are those of the whole matrix"
     view.ask("go", at=2)
-    assert view.frame["window"] == [0, 20, 0, 10], "where the row is not zero"
+    assert view.frame["window"] == [0, 20, 0, 10], "the window contains nonzeros of the row"
     view.ask("window", window=[-5, 10**9, 3, 3])
     assert view.frame["window"] == [0, 400, 3, 4]
 
 
-def test_nonfinite_values_are_told():
+def test_nonfinite_values_are_reported():
     x = gl.tensor([0.0, 1.0], dtype=gl.float64).requires_grad_()
-    view = drawn(jacobian(gl.log(x) * gl.tensor([1.0, -1.0], dtype=gl.float64), x))
+    view = open_front_end(jacobian(gl.log(x) * gl.tensor([1.0, -1.0], dtype=gl.float64), x))
     view.ask("step")
     low, high, flags = view.cells
     assert flags[0, 0] == KNOWN | POSITIVE and low[0, 0] > high[0, 0], "no finite entry"
 
 
-def test_a_large_one_is_reduced_quickly_and_bounded():
+def test_a_large_matrix_is_reduced_quickly_and_bounded():
     x = gl.ones(3000, dtype=gl.float64, requires_grad=True)
     J = jacobian(x * gl.tensor(np.linspace(-1, 2, 3000), dtype=gl.float64), x)
-    view = drawn(J)
+    view = open_front_end(J)
     assert all(array.nbytes <= 160 * 160 * 8 for array in view.arrays.values())
     view.ask("go", at=2999)
     assert view.frame["extent"] == [0.0, 2.0] and view.arrays["places"].tolist() == [2999]
     assert view.frame["lines"] == [[0, 159]] and view.arrays["low"].size == 160
 
 
-# ------------------------------------------------------------------------------------------ the path and the colours
+# ------------------------------------------------------------------------------------------------- paths and colours
 def labels(view, lit):
     return {view.about["graph"]["nodes"][k]["label"] for k in lit}
 
 
 @pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
-def test_a_row_lights_the_path_of_its_cotangent(library):
+def test_a_row_highlights_the_path_of_its_cotangent(library):
     lib = pytest.importorskip(library)
     x = lib.tensor([1.0, 2.0]).requires_grad_()
     b = lib.tensor([3.0]).requires_grad_()
     z = lib.cat([lib.sin(x), lib.exp(b)])
-    view = Drawn(JacobianViewModel(jacobian(z, (x, b))))
+    view = FrontEnd(JacobianViewModel(jacobian(z, (x, b))))
     view.about = view.lab.about()
     view.ask("hello")
     assert view.frame["lit"] == []
@@ -477,24 +477,24 @@ def test_a_row_lights_the_path_of_its_cotangent(library):
     assert x.grad is None and b.grad is None
 
 
-def test_a_large_graph_is_folded_and_lit():
+def test_a_large_graph_is_folded_and_highlighted():
     x = gl.tensor([1.0, 2.0], dtype=gl.float64).requires_grad_()
     y = x
     for _ in range(200):
         y = (y * 0.99).tanh()
-    view = Drawn(JacobianViewModel(jacobian(y, x)))
+    view = FrontEnd(JacobianViewModel(jacobian(y, x)))
     figure = view.lab.about()["graph"]
     view.ask("hello")
     assert len(figure["nodes"]) <= 24 and figure["folded"] > 400
-    assert view.ask("step")["lit"] == list(range(len(figure["nodes"]))), "every part of a chain carries the cotangent"
+    assert view.ask("step")["lit"] == list(range(len(figure["nodes"]))), "all parts of a chain are on the path"
 
 
-def test_the_colours_of_a_sparse_one():
+def test_the_colours_of_a_sparse_matrix():
     x = gl.linspace(0, 1, 9, dtype=gl.float64).requires_grad_()
     z = x * x
     z = gl.cat([z[:1], z[1:] - x[:-1]])
     J = jacobian(z, x, method="sparse")
-    view = drawn(J)
+    view = open_front_end(J)
     frame, arrays = view.lab.colours()
     cells, colours = arrays["groupCells"], np.asarray(J.plan.colours)
     assert (frame["sweeps"], frame["entries"]) == (2, 17) and sum(group["size"] for group in frame["groups"]) == 9
@@ -514,13 +514,13 @@ def test_the_colours_of_a_sparse_one():
 
 
 @pytest.mark.parametrize("method", ["rows", "batched", "columns", "sparse"])
-def test_it_fills_block_by_block_whatever_the_method(method, clock):
+def test_every_method_fills_block_by_block(method, clock):
     x = gl.linspace(0, 1, 7, dtype=gl.float64).requires_grad_()
     z = gl.cat([x[:1] ** 2, x[1:] ** 2 - x[:-1]])
     expected = np.diag(2 * np.linspace(0, 1, 7)) - np.eye(7, k=-1)
     options = {} if method == "rows" else {"chunk_size": 1 if method == "sparse" else 3}
-    J = taking(jacobian(z, x, method=method, **options), 2 * FRAME, clock)
-    view = drawn(J)
+    J = set_sweep_time(jacobian(z, x, method=method, **options), 2 * FRAME, clock)
+    view = open_front_end(J)
     frames = 0
     while frames < 10:
         view.ask("fill")
@@ -539,7 +539,7 @@ def test_it_fills_block_by_block_whatever_the_method(method, clock):
 def test_nans_are_counted_once():
     x = gl.tensor([1.0, -1.0, 4.0], dtype=gl.float64).requires_grad_()
     z = gl.sqrt(x) * gl.ones(2, 1, dtype=gl.float64)
-    view = drawn(jacobian(z, x))
+    view = open_front_end(jacobian(z, x))
     view.ask("go", at=1)
     nans = int(np.isnan(view.arrays["result"]).sum())
     assert view.frame["nans"] == nans > 0
@@ -551,10 +551,10 @@ def test_nans_are_counted_once():
     assert view.frame["nans"] == nans + column.sum() - column[1]
 
 
-def test_several_outputs_and_the_path_of_each():
+def test_several_outputs_have_their_paths():
     x = gl.tensor([1.0, 2.0], dtype=gl.float64).requires_grad_()
     J = jacobian((gl.sin(x), gl.exp(x).sum()), x, names={"x": x})
-    view = Drawn(JacobianViewModel(J))
+    view = FrontEnd(JacobianViewModel(J))
     view.about = view.lab.about()
     view.ask("hello")
     assert [part["shape"] for part in view.about["outputs"]] == [[2], []]
@@ -563,14 +563,14 @@ def test_several_outputs_and_the_path_of_each():
     np.testing.assert_allclose(view.arrays["result"], np.exp([1.0, 2.0]))
 
 
-def test_a_hessian_is_looked_at_alike():
+def test_the_view_of_a_hessian():
     x = gl.tensor([1.0, 2.0, 3.0], dtype=gl.float64).requires_grad_()
     expected = np.array([[6, 1, 0], [1, 12, 0], [0, 0, 18]], float)
 
     def f(x):
         return (x**3).sum() + x[0] * x[1]
 
-    view = drawn(gl.hessian(f, x))
+    view = open_front_end(gl.hessian(f, x))
     view.ask("step")
     np.testing.assert_array_equal(view.arrays["result"], expected[0])
     view.ask("axis", by="columns")
@@ -584,11 +584,11 @@ def test_a_hessian_is_looked_at_alike():
 
 
 @pytest.mark.parametrize("method", ["columns", "sparse", "batched"])
-def test_a_view_opens_with_the_blocks_that_are_known_and_fills_the_others(method):
+def test_a_view_opens_with_the_known_blocks_and_fills_the_others(method):
     J = jacobian(lambda u: gl.cat([u[1:] * u[:-1], u[:1]]), gl.linspace(1, 2, 6, dtype=gl.float64), method=method, chunk_size=1)
     J[4]
     J.runner.run(J.plan.blocks()[:2])
-    view = drawn(J)
+    view = open_front_end(J)
     known = view.cells[2] & KNOWN > 0
     at = np.arange(6)
     expected = {"columns": np.add.outer(at == 4, at < 2), "batched": np.isin(at, [0, 1, 4])[:, None]}
@@ -600,7 +600,7 @@ def test_a_view_opens_with_the_blocks_that_are_known_and_fills_the_others(method
     np.testing.assert_array_equal(view.values(), J)
 
 
-def test_the_code_for_a_column_where_gradlab_has_another_name():
+def test_the_code_for_a_column_if_gradlab_has_another_name():
     x = gl.tensor([2.0, 3.0], dtype=gl.float64).requires_grad_()
     names = {"lab": gl, "x": x, "y": gl.stack([x[0] * x[1], x[1] ** 2, x[0]])}
     code = HandCode("lab", [("y", (3,))], [("x", (2,))], leaves=True, plain=False, forward=True)

@@ -1,4 +1,4 @@
-"""Operations with two results, which are one node: how they are drawn, what their rules are, which lines they were."""
+"""Operations with two results are one node: their drawing, rules, lines and saved tensors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_one_node_is_drawn(name):
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_each_result_reads_the_row_it_is_of(kept):
+def test_each_result_depends_on_its_row(kept):
     x, v, m = results("var_mean")
     (v + m).sum().backward(retain_graph=kept)
     for y in (v, m, v * m):
@@ -35,7 +35,7 @@ def test_each_result_reads_the_row_it_is_of(kept):
         assert rows.tolist() == [0] * 3 + [1] * 3 and columns.tolist() == list(range(6))
 
 
-def test_a_jacobian_by_either_direction():
+def test_jacobians_backward_and_forward():
     x, v, m = results("var_mean")
     by_hand = np.zeros((2, 6))
     for row in range(2):  # d var / dx = 2 (x - mean) / (n - 1), d mean / dx = 1 / n
@@ -46,7 +46,7 @@ def test_a_jacobian_by_either_direction():
         np.testing.assert_allclose(np.asarray(J), by_hand, rtol=1e-6)
 
 
-def test_its_rule_is_shown():
+def test_the_rule_is_shown():
     _, v, m = results("var_mean")
     assert gl.formula(v.grad_fn) == gl.formula(m.grad_fn)
     lines = gl.formula(v.grad_fn).lines()
@@ -74,7 +74,7 @@ def test_nan_is_traced_to_it():
             (v * m).backward()
 
 
-def test_what_it_holds_is_counted():
+def test_saved_tensors_are_counted():
     x, s, m = results("std_mean")
     assert sorted(saved_tensor_sizes([m.node])) == [
         ("StdMeanBackward0, its argument x (2×3 float32)", 24),

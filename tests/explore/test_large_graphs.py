@@ -1,4 +1,4 @@
-"""Graphs of more nodes than anybody reads: bounded in time and memory, with a sentence that says so."""
+"""Very large graphs are cut, which bounds time and memory, and say so."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def chain(n):
 
 
 def count_reads(monkeypatch):
-    """Count how often a graph is asked for a node's inputs."""
+    """Return a list that grows with each read of a node's inputs."""
     from gradlab.explore.libraries.library_gradlab import Gradlab
 
     calls, inner = [], Gradlab.inputs
@@ -30,7 +30,7 @@ def count_reads(monkeypatch):
     return calls
 
 
-def test_a_large_graph_is_read_so_far_and_says_so(monkeypatch):
+def test_a_large_graph_is_cut_and_says_so(monkeypatch):
     _, out = chain(3000)
     calls = count_reads(monkeypatch)
     g = gl.graph(out, most=100)
@@ -43,7 +43,7 @@ def test_a_large_graph_is_read_so_far_and_says_so(monkeypatch):
     assert sum(node.kind == "operation" for node in g.nodes) == 100
 
 
-def test_what_is_kept_is_what_is_nearest():
+def test_the_nearest_nodes_are_kept():
     _, out = chain(50)
     whole, part = gl.graph(out), gl.graph(out, most=20)
     assert not whole.cut and part.cut
@@ -58,7 +58,7 @@ def test_the_bound_is_exact():
     assert gl.graph(out, most=32).text() == gl.graph(out).text()
 
 
-def test_others_read_the_whole():
+def test_other_functions_read_the_whole_graph():
     _, out = chain(200)
     library = module.library_of(out)
     assert len(spine_first(library, [out.node])[0]) == 202 and len(trace_of([out], {}).nodes) == 203

@@ -1,4 +1,4 @@
-"""Objects of plain classes that compute as modules do are drawn as modules are: `layers[0]`, a Linear, in `layers`."""
+"""Objects of plain classes that compute like modules are drawn like modules: `layers[0]`, a Linear, in `layers`."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ x.sum().backward()
 
 
 def run(library, before, cell):
-    """The trace of a cell, and the namespace after it."""
+    """Return the trace of a cell and the namespace after it."""
     space = {"__name__": "__main__"}
     exec(compile((LINEAR + before).replace("{library}", library), "<before>", "exec"), space)
     linecache.cache["<cell>"] = len(cell), None, cell.splitlines(keepends=True), "<cell>"
@@ -96,7 +96,7 @@ def objects(trace):
 
 
 def operations(trace, path):
-    """Return the operations computed in an object, and not in one that it called."""
+    """Return the operations computed by an object itself, not by objects that it calls."""
     return [node.label for node in trace.nodes if node.object == path]
 
 
@@ -146,7 +146,7 @@ CONTAINERS = [
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize(("before", "cell", "wanted"), CONTAINERS, ids=[wanted[0] for _, _, wanted in CONTAINERS])
-def test_objects_are_called_by_what_holds_them(library, before, cell, wanted):
+def test_objects_are_named_by_their_containers(library, before, cell, wanted):
     trace, space = run(library, f"{before}\nx = torch.ones(2, 3)\n", cell)
     assert objects(trace) == {path: type(eval(path, space)).__name__ for path in wanted}
     made = {"Linear": ["@", "+"], "Tanh": ["tanh"], "Scale": ["×"]}
@@ -206,7 +206,7 @@ cell, h = Cell(3), torch.zeros(2, 3)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_objects_in_a_function_that_is_over(library):
+def test_objects_in_a_function_that_has_returned(library):
     """The objects no longer exist when the trace is made."""
     before = "def train():\n    layers = [Linear(3, 3), Tanh()]\n    x = torch.ones(2, 3)\n"
     trace, _ = run(library, before + "".join(f"    {line}\n" for line in LOOP.strip().splitlines()), "train()")
@@ -307,7 +307,7 @@ def test_other_objects_are_not_layers(library, name):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_object_that_a_module_calls(library):
-    """The object has its own name; the module's other operations stay the module's."""
+    """The object has its own name, and the module's other operations belong to the module."""
     before = """
 class Net(torch.nn.Module):
     def __init__(self):

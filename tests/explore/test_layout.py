@@ -1,4 +1,4 @@
-"""The lay_out layout: what must hold for every graph, and graphs whose best drawing is known."""
+"""The layout of graphs: invariants for every graph, and graphs whose best drawing is known."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOX = (60.0, 34.0)
 
 
 def random_graph(seed, count=60, thin=True):
-    """A graph like autograd's: a spine, parameters, skips over several layers, several ends; sizes of all kinds."""
+    """Return a graph like those of autograd, with a spine, parameters, long skips, several ends and boxes of all sizes."""
     rng = random.Random(seed)
     edges = []
     for target in range(1, count):
@@ -31,7 +31,7 @@ GRAPHS = [random_graph(seed, count, thin) for seed in range(12) for count, thin 
 
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=range(len(GRAPHS)))
-def test_what_holds_for_every_graph(graph):
+def test_invariants_of_every_graph(graph):
     sizes, edges = graph
     layout = lay_out(sizes, edges)
     assert len(layout.boxes) == len(sizes) and len(layout.routes) == len(edges)
@@ -41,14 +41,14 @@ def test_what_holds_for_every_graph(graph):
         assert x - width / 2 >= -1e-6 and x + width / 2 <= layout.width + 1e-6
         assert y >= 0 and y + height <= layout.height + 1e-6
         rows.setdefault(layer, []).append((x - width / 2, x + width / 2, y, y + height, box in used))
-    for row in rows.values():  # side by side: the upper sides in line, of boxes without a source the lower ones
+    for row in rows.values():  # boxes in a row are aligned at the top, those without a source at the bottom
         high, low = min(top for _, _, top, _, _ in row), max(bottom for _, _, _, bottom, _ in row)
         assert all((top if used else bottom) == pytest.approx(high if used else low) for _, _, top, bottom, used in row)
         for left, right in pairwise(sorted(row)):
             assert right[0] - left[1] >= GAP_X - 1e-6
     for upper, lower in pairwise(sorted(rows)):
         assert max(row[3] for row in rows[upper]) < min(row[2] for row in rows[lower])
-    for (source, target), route in zip(edges, layout.routes, strict=True):  # down, between boxes
+    for (source, target), route in zip(edges, layout.routes, strict=True):  # routes go down between boxes
         assert layout.layers[source] < layout.layers[target]
         assert route[0] == pytest.approx((layout.boxes[source][0], layout.boxes[source][1] + sizes[source][1]))
         assert route[-1] == pytest.approx(layout.boxes[target])
@@ -60,9 +60,9 @@ def test_what_holds_for_every_graph(graph):
             assert not [box for box in rows.get(layer, ()) if box[0] < upper[0] < box[1]]
 
 
-def test_a_leaf_is_on_its_long_edge_and_low_in_its_row():
+def test_a_leaf_is_in_line_with_its_long_edge_and_low_in_its_row():
     sizes = [(60.0, 34.0), (60.0, 34.0), (60.0, 90.0), (60.0, 34.0), (60.0, 34.0)]
-    edges = [(0, 2), (1, 2), (2, 3), (3, 4), (0, 4)]  # 0 is used at once and at the end
+    edges = [(0, 2), (1, 2), (2, 3), (3, 4), (0, 4)]  # 0 is used in the next layer and at the end
     layout = lay_out(sizes, edges)
     lane = layout.routes[4]
     assert len({x for x, _ in lane[:-1]}) == 1 and lane[0][0] == layout.boxes[0][0] != lane[-1][0]
@@ -76,7 +76,7 @@ def test_equal_graphs_are_laid_out_equally(graph):
 
 
 @pytest.mark.parametrize("graph", GRAPHS[:9], ids=range(9))
-def test_reported_crossings_are_those_of_the_routes(graph):
+def test_the_number_of_crossings_matches_the_routes(graph):
     layout = lay_out(*graph)
     segments = {}
     for route, (source, _) in zip(layout.routes, graph[1], strict=True):
@@ -87,49 +87,49 @@ def test_reported_crossings_are_those_of_the_routes(graph):
 
 
 # --------------------------------------------------------------------------------------------------------------- layers
-def test_layers_are_the_longest_paths():
+def test_layers_are_lengths_of_longest_paths():
     assert assign_layers(5, [(0, 1), (1, 2), (0, 2), (2, 3), (4, 3)]) == [0, 1, 2, 3, 2]
 
 
-def test_a_parameter_stands_just_above_its_first_use():
+def test_a_parameter_is_just_above_its_first_use():
     chain = [(i, i + 1) for i in range(5)]
     assert assign_layers(7, [*chain, (6, 4)])[6] == 3
     assert assign_layers(7, [*chain, (6, 4), (6, 2)])[6] == 1
 
 
 def test_a_whole_branch_is_lowered_to_its_use():
-    """Weight normalisation, w -> norm -> w / norm, beside a chain of ten."""
+    """Weight normalisation, w -> norm -> w / norm, beside a chain of ten operations."""
     chain = [(i, i + 1) for i in range(9)]
     w, norm, divided = 10, 11, 12
     layers = assign_layers(13, [*chain, (w, norm), (w, divided), (norm, divided), (divided, 9)])
     assert (layers[w], layers[norm], layers[divided]) == (6, 7, 8)
 
 
-def test_transposes_of_a_weight_that_is_used_twice_stand_at_their_uses():
+def test_transposes_of_a_weight_that_is_used_twice_are_at_their_uses():
     chain = [(i, i + 1) for i in range(9)]
     weight, first, second = 10, 11, 12
     layers = assign_layers(13, [*chain, (weight, first), (first, 4), (weight, second), (second, 8)])
     assert (layers[weight], layers[first], layers[second]) == (2, 3, 7)
 
 
-def test_a_cycle_is_refused():
+def test_a_cycle_is_an_error():
     with pytest.raises(ValueError, match="cycle"):
         lay_out([BOX] * 3, [(0, 1), (1, 2), (2, 1)])
 
 
 # ------------------------------------------------------------------------------------------------------------ crossings
 def least_crossings(upper, lower, edges):
-    """By trying all orders of both rows."""
+    """Return the smallest number of crossings, by trying all orders of both rows."""
 
-    def crossed(order, other):
+    def count_crossings(order, other):
         a, b = ({node: i for i, node in enumerate(row)} for row in (order, other))
         return sum((a[p] - a[q]) * (b[r] - b[s]) < 0 for p, r in edges for q, s in edges) // 2
 
-    return min(crossed(order, other) for order in permutations(upper) for other in permutations(lower))
+    return min(count_crossings(order, other) for order in permutations(upper) for other in permutations(lower))
 
 
 @pytest.mark.slow
-def test_two_rows_are_ordered_nearly_as_well_as_can_be():
+def test_the_order_of_two_rows_is_nearly_optimal():
     more = []
     for seed in range(15):
         rng = random.Random(seed)
@@ -145,7 +145,7 @@ def test_every_pair_crosses_once_between_two_triples():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_shuffled_tree_is_drawn_without_crossings(seed):
-    """A balanced tree of sums over 32 leaves, its numbers in any order."""
+    """A balanced tree of sums over 32 leaves, numbered randomly."""
     label = list(range(63))
     random.Random(seed).shuffle(label)
     edges = [(label[child], label[(child - 1) // 2]) for child in range(1, 63)]
@@ -161,14 +161,14 @@ def test_a_residual_network_is_drawn_without_crossings():
     assert lay_out([BOX] * 33, edges).crossings == 0
 
 
-def test_arguments_stand_in_their_order():
+def test_arguments_are_in_their_order():
     layout = lay_out([BOX] * 4, [(2, 3), (0, 3), (1, 3)])
     assert layout.boxes[2][0] < layout.boxes[0][0] < layout.boxes[1][0]
 
 
 # ------------------------------------------------------------------------------------------------------------- position
-def test_isotonic_positions_are_the_least_squares_ones():
-    """Against scipy, with the gaps taken off and put back."""
+def test_isotonic_positions_are_least_squares_solutions():
+    """Compare with scipy, which gets the positions without the gaps."""
     from scipy.optimize import isotonic_regression
 
     rng = np.random.default_rng(0)
@@ -202,7 +202,7 @@ def test_a_chain_is_one_vertical_line():
     assert max(x for x, _ in layout.boxes) - min(x for x, _ in layout.boxes) < 1e-6
 
 
-def test_a_long_edge_is_straight_where_there_is_room():
+def test_a_long_edge_is_straight_if_there_is_room():
     """A skip beside a chain whose boxes differ in width."""
     layout = lay_out([(40.0 + 37 * (i % 4), 34.0) for i in range(20)], [*((i, i + 1) for i in range(19)), (0, 19)])
     assert len({round(x, 3) for x, _ in layout.routes[-1][1:-1]}) == 1
@@ -226,7 +226,7 @@ def test_small_graphs():
 # ----------------------------------------------------------------------------------------------------------------- size
 def test_work_grows_about_linearly():
     def steps(depth):
-        """Return the number of Python lines that run, whatever the machine's load."""
+        """Return the number of executed Python lines, which does not depend on the load of the machine."""
         graph, count = deep_network(depth), 0
 
         def line(frame, event, argument):
@@ -242,7 +242,7 @@ def test_work_grows_about_linearly():
             sys.settrace(before)
         return count
 
-    assert steps(400) < 4 * 1.5 * steps(100)  # four times the size; quadratic would be 16
+    assert steps(400) < 4 * 1.5 * steps(100)  # four times the size; quadratic work would be 16 times as much
 
 
 def test_a_very_deep_graph_does_not_recurse():

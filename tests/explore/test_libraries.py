@@ -1,4 +1,4 @@
-"""Other tensor libraries: how an adapter comes in, and that the explorers need no more than its answers."""
+"""Adapters of other tensor libraries: how they are registered, and that explorers only need their methods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradlab.explore.libraries import GRADLAB, Library, library_of, register, re
 
 
 class Value:
-    """A number that remembers how it was made: another library, whole."""
+    """A number that records how it was computed: a complete small library."""
 
     shape, dtype, device, requires_grad, grad = (), "float", "cpu", True, None
 
@@ -69,7 +69,7 @@ class OfValues(Library):
 
 @pytest.fixture
 def values(monkeypatch):
-    """The library registered, and not imported yet."""
+    """Register the library without importing it."""
     monkeypatch.setattr(registry, "_MAKERS", dict(registry._MAKERS))
     monkeypatch.setattr(registry, "_ADAPTERS", dict(registry._ADAPTERS))
     monkeypatch.setattr(OfValues, "made", 0)
@@ -77,7 +77,7 @@ def values(monkeypatch):
 
 
 @pytest.mark.usefixtures("values")
-def test_a_library_comes_in_when_its_module_is_imported(monkeypatch):
+def test_a_library_is_used_once_its_module_is_imported(monkeypatch):
     x = Value(2.0)
     assert library_of(x) is None and OfValues.made == 0
     monkeypatch.setitem(sys.modules, "values", types.ModuleType("values"))
@@ -87,7 +87,7 @@ def test_a_library_comes_in_when_its_module_is_imported(monkeypatch):
 
 
 @pytest.mark.usefixtures("values")
-def test_its_graphs_are_drawn(monkeypatch):
+def test_graphs_of_the_library_are_drawn(monkeypatch):
     monkeypatch.setitem(sys.modules, "values", types.ModuleType("values"))
     x, y = Value(2.0), Value(3.0)
     out = x * y + x
@@ -97,7 +97,7 @@ def test_its_graphs_are_drawn(monkeypatch):
         gl.graph([out, gl.ones(1, requires_grad=True) * 2])
 
 
-def test_an_adapter_is_what_makes_one():
+def test_only_functions_and_classes_can_be_registered():
     with pytest.raises(TypeError, match="expected a function or a class that makes a Library, got OfValues"):
         register("values", OfValues())
 

@@ -1,4 +1,4 @@
-"""Models in a list or a dictionary: their parameters have names that one can write, and rows of their own."""
+"""Models in a list or a dictionary: their parameters have names that can be typed, and their own rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Neuron:
         self._cache = gl.ones((), requires_grad=True)
 
 
-def test_what_objects_hold_is_named_by_attributes():
+def test_tensors_in_objects_are_named_by_attributes():
     space = {"neuron": Neuron(2), "layers": [Neuron(1), Neuron(1)]}
     found = names_in(space)
     assert list(found) == [
@@ -39,7 +39,7 @@ def test_what_objects_hold_is_named_by_attributes():
         "layers[1].w[0]",
     ]
     assert all(eval(name, space) is tensor for name, tensor in found.items())
-    assert next(iter(names_in({**space, "mine": space["neuron"].b}))) == "mine", "a name of its own comes first"
+    assert next(iter(names_in({**space, "mine": space["neuron"].b}))) == "mine", "its own name has priority"
 
 
 def test_no_code_runs_for_attributes():
@@ -63,12 +63,12 @@ def test_no_code_runs_for_attributes():
     ]
 
 
-def test_the_name_that_a_loop_left_behind_is_none():
+def test_the_variable_of_a_finished_loop_is_not_a_name():
     net, params = gl.nn.Linear(2, 2), {"a": gl.ones(1), "b": gl.ones(2)}
     space = {"net": net, "params": params, "p": net.bias, "q": params["b"]}
     assert list(names_in(space)) == ["net.weight", "net.bias", "params['a']", "params['b']"]
-    assert list(names_in(space, first=["p"])) == ["p", "net.weight", "params['a']", "params['b']"], "but where the cell says it"
-    assert list(names_in({"a": params["a"], **space}))[:2] == ["a", "q"], "where each has a name, it is none of a loop's"
+    assert list(names_in(space, first=["p"])) == ["p", "net.weight", "params['a']", "params['b']"], "unless the cell uses it"
+    assert list(names_in({"a": params["a"], **space}))[:2] == ["a", "q"], "other names have priority"
 
 
 def test_leaves_without_names_have_their_own_gradients():
@@ -85,11 +85,11 @@ def test_leaves_without_names_have_their_own_gradients():
     assert not any("None" in str(note) for row in report.rows for note in row.notes)
 
 
-def test_of_what_one_line_makes_the_last_has_the_name():
+def test_the_last_tensor_of_a_line_has_its_name():
     x, t = gl.randn(4, 3, requires_grad=True), gl.tensor([0, 1, 2, 0])
     with gl.tracing() as traced:
         loss = gl.nn.functional.cross_entropy(x * 2, t)
         loss.backward()
     named = {node.name for node in traced.trace.nodes if node.kind == "operation"}
-    assert "loss" not in named  # it is the output's, said there
+    assert "loss" not in named  # it is the name of the output
     assert traced.trace.nodes[-1].name == "loss"

@@ -1,4 +1,4 @@
-"""The table of operations: every node is in it, its facts agree, and no other module lists names of operations."""
+"""The table of operations: it has every node, its facts are right, and no other module lists names of operations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_names():
     assert operation_name("ExpandBackward0_copy") == "Expand"
     assert operation_name("SqueezeBackwardAutogradNestedTensor1_copy") == "Squeeze"
     assert operation_name("EluBackwardBackward0") == "EluBackward"
-    assert operation_name("EluBackward") == "EluBackward"  # a user's Function
+    assert operation_name("EluBackward") == "EluBackward"  # a Function of the user
     assert operation_name("CopySlices") == "CopySlices"
 
 
@@ -201,7 +201,7 @@ def test_facts_of_nodes_that_only_torch_has():
         assert (y >= 0).all(), y.grad_fn
 
 
-# ------------------------------------------------------------------------------------ facts that the explorers draw on
+# ---------------------------------------------------------------------------------------- facts that the explorers use
 def test_slopes_of_open_activations():
     ones = dict.fromkeys(
         ("Hardtanh", "Relu", "Threshold", "Clamp", "ClampMin", "ClampMax", "Gelu", "Silu", "Elu", "Tanh", "Softsign"), 1.0
@@ -210,7 +210,7 @@ def test_slopes_of_open_activations():
     measured_since = {"Celu": 1.0, "Hardswish": 1.0, "Mish": 1.0}
     found = {name: slope for name in KNOWN if (slope := open_slope(f"{name}Backward0")) is not None}
     assert found == slopes | measured_since
-    assert open_slope("SigmoidBackward") is None  # a user's Function
+    assert open_slope("SigmoidBackward") is None  # a Function of the user
 
 
 def test_flat_ends_of_activations():

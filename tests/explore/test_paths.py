@@ -1,4 +1,4 @@
-"""Contributions of paths: against numbers computed by hand, paths enumerated in plain Python, and edges that are cut."""
+"""Contributions of paths, against numbers by hand, paths enumerated in plain Python, and gradients after cutting edges."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def t(request):
 
 
 def ends(paths):
-    """By (what makes the tensor, what uses it) the contribution."""
+    """Return the contributions by (operation that made the tensor, operation that uses it)."""
     nodes, edges = paths.trace.nodes, paths.trace.edges
     found = defaultdict(float)
     for i, amount in paths.amounts.items():
@@ -37,7 +37,7 @@ def ends(paths):
 
 
 def assert_conserved(paths, tolerance=1e-9):
-    """At the leaf they add up to the gradient; what arrives at a tensor goes on towards the leaf."""
+    """Check that contributions add up to the gradient at the leaf and are conserved at each tensor."""
     assert set(paths.amounts) == set(paths.on)
     edges, scale = paths.trace.edges, max(map(abs, paths.amounts.values()), default=0.0) + abs(paths.total)
     gone, came = defaultdict(float), defaultdict(float)
@@ -51,7 +51,7 @@ def assert_conserved(paths, tolerance=1e-9):
 
 
 def test_a_scalar_by_hand(t):
-    """The expression x (x w - x²) + sin(x w) at x = 3, w = 2: the four products of the chain rule."""
+    """The expression x (x w - x²) + sin(x w) at x = 3, w = 2 has four products of the chain rule."""
     x, w = (t.tensor(v, dtype=t.float64).requires_grad_() for v in (3.0, 2.0))
     a, b = x * w, x**2
     loss = (a - b) * x + a.sin()
@@ -67,7 +67,7 @@ def test_a_scalar_by_hand(t):
 
 
 def test_a_residual_by_hand(t):
-    """Σ (x + 2x)·v: a third goes past the block, two thirds through it."""
+    """In Σ (x + 2x)·v, a third passes by the block and two thirds pass through it."""
     x = t.tensor([1.0, -2.0], dtype=t.float64).requires_grad_()
     loss = (x + x * 2).sum()
     paths = gl.graph(loss, {"x": x, "loss": loss}).paths(x)
@@ -77,7 +77,7 @@ def test_a_residual_by_hand(t):
     assert paths.paths[0].text == "x → × → + → sum → loss" and "+67 %" in paths.text()
 
 
-def test_parts_that_cancel_are_said_to(t):
+def test_contributions_that_cancel_are_reported(t):
     s = t.tensor(2.0, dtype=t.float64).requires_grad_()
     loss = s * 3.1 - 3.1 * s
     paths = gl.graph(loss, {"s": s, "loss": loss}).paths("s")
@@ -88,7 +88,7 @@ def test_parts_that_cancel_are_said_to(t):
     assert "stroke-dasharray" in paths.svg()
 
 
-def test_of_a_tensor_that_cancels_there_are_norms_and_a_cosine(t):
+def test_contributions_to_a_tensor_that_cancel_have_norms_and_a_cosine(t):
     w = t.tensor([3.0, 4.0], dtype=t.float64).requires_grad_()
     loss = (w * 2 - (w + w)).sum()
     paths = gl.graph(loss, {"w": w, "loss": loss}).paths("w")
@@ -102,10 +102,10 @@ def test_of_a_tensor_that_cancels_there_are_norms_and_a_cosine(t):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_scalar_programs_against_every_path(seed):
-    """A program of one-number steps whose paths are enumerated here, each the product of its slopes."""
+    """A program of scalar operations. The test enumerates its paths, each with the product of its derivatives."""
     draw = random.Random(seed)
     x = gl.tensor(draw.uniform(0.5, 1.5), dtype=gl.float64).requires_grad_()
-    values, ways_to = [x], [[1.0]]  # of each number, the products along every path from x
+    values, ways_to = [x], [[1.0]]  # for each number, the products along all paths from x
     for _ in range(draw.randint(2, 6)):
         i, j = draw.randrange(len(values)), draw.randrange(len(values))
         a, b = values[i], values[j]
@@ -131,7 +131,7 @@ def test_scalar_programs_against_every_path(seed):
 
 
 def cut(out, leaf, node, argument):
-    """Return the leaf's gradient if one edge passes nothing on."""
+    """Return the leaf's gradient if one edge passes no gradient."""
     lib = gl if isinstance(out, gl.Tensor) else pytest.importorskip("torch")
 
     def without(handed, _):
@@ -143,7 +143,7 @@ def cut(out, leaf, node, argument):
 
 
 def assert_cuts(out, leaf, names):
-    """Each edge's contribution is what the gradient loses when the edge is cut."""
+    """Check that the contribution of each edge is the change of the gradient when the edge is cut."""
     paths = gl.graph(out, names).paths(leaf)
     library = library_of(out)
     nodes, _ = spine_first(library, [library.whole(library.node(out))])
@@ -184,11 +184,11 @@ def test_several_outputs_of_one_operation_do_not_add_up(t):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", range(120))
 def test_random_programs_are_conserved(seed):
-    """Views, writes, picks: contributions add up to the gradient."""
+    """For programs of views, writes and indexing, contributions add up to the gradient."""
     _, names = names_of(seed)
     made = [t for name, t in names.items() if name not in "xyz" and t.requires_grad and t.numel()]
     if not made:
-        pytest.skip("nothing was made")
+        pytest.skip("no tensor was computed")
     out = made[-1].sum() if seed % 2 else made[-1]
     graph = gl.graph(out, names)
     for name in "xyz":
@@ -205,11 +205,11 @@ def test_random_programs_are_conserved(seed):
         assert abs(paths.total) == pytest.approx(norm, abs=1e-12)
         if norm and math.isfinite(norm):
             assert paths.why_not == ""
-            if norm > 1e-12:  # else it is rounding
+            if norm > 1e-12:  # otherwise it is rounding error
                 assert_conserved(paths, 1e-8)
 
 
-def test_nothing_is_left_behind(t):
+def test_the_graph_is_unchanged(t):
     t.manual_seed(3)
     x = t.ones(3, dtype=t.float64).requires_grad_()
     h = x * 2
@@ -231,7 +231,7 @@ def test_nothing_is_left_behind(t):
     assert not hooked
 
 
-def test_the_answer_holds_no_tensor():
+def test_the_result_holds_no_tensor():
     x = gl.ones(3).requires_grad_()
     loss = (x * x).sum()
     graph = gl.graph(loss, {"x": x})
@@ -257,7 +257,7 @@ def test_a_starting_gradient_and_several_outputs(t):
         both.paths("x", [v])
 
 
-def test_what_is_no_leaf(t):
+def test_tensors_that_are_not_leaves(t):
     x = t.ones(2).requires_grad_()
     h = x * 2
     graph = gl.graph(h, {"x": x, "h": h})
@@ -316,7 +316,7 @@ def test_a_rule_without_a_second_derivative(monkeypatch):
 
 @pytest.mark.torch
 def test_fused_attention():
-    """PyTorch's has no second derivative: edges are cut, and agree with the attention that is written out."""
+    """PyTorch's attention has no second derivative, so edges are cut. The results match attention written out."""
     import torch
 
     torch.manual_seed(0)
@@ -344,8 +344,8 @@ def test_fused_attention():
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_what_follows_from_the_structure_is_true(seed):
-    """Of a trace alone less is known, and that agrees with the sweeps."""
+def test_contributions_of_a_trace_match(seed):
+    """A trace without its graph gives fewer contributions, which match those of the sweeps."""
     draw = random.Random(seed)
     x = gl.tensor([draw.uniform(0.5, 1.5) for _ in range(draw.choice([1, 3]))], dtype=gl.float64).requires_grad_()
     made = [x]
@@ -364,7 +364,7 @@ def test_what_follows_from_the_structure_is_true(seed):
         assert amount == pytest.approx(paths.amounts[i], abs=1e-9 * max(map(abs, paths.amounts.values())))
 
 
-def test_numbers_of_one_element_are_all_known_from_a_trace():
+def test_a_trace_gives_all_contributions_of_scalars():
     x = gl.tensor(3.0, dtype=gl.float64).requires_grad_()
     a = x * 2
     loss = (a - x**2) * x + a.sin()
@@ -379,7 +379,7 @@ def test_numbers_of_one_element_are_all_known_from_a_trace():
 
 
 class Tags(HTMLParser):
-    """Collects everything except text."""
+    """Collect tags and their attributes."""
 
     def __init__(self):
         super().__init__()
@@ -424,8 +424,8 @@ def test_a_gradient_that_is_not_finite():
     json.dumps(paths.to_dict(), allow_nan=False)
 
 
-def test_a_report_tells_the_paths(t):
-    """Of a graph that is still there, and of one that was freed."""
+def test_a_report_has_paths(t):
+    """The graph still exists in one case and was freed in the other."""
     x = t.tensor([1.0, -2.0], dtype=t.float64).requires_grad_()
     h = x * 2
     loss = (h * h + h + x).sum()
@@ -448,7 +448,7 @@ def test_a_report_tells_the_paths(t):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_of_torch(seed):
-    """The contributions are conserved there too, and are gradlab's."""
+    """The contributions are conserved in PyTorch, too, and equal those of gradlab."""
     import torch
 
     rng, numbers = random.Random(seed), np.random.default_rng(seed)
@@ -461,7 +461,7 @@ def test_random_programs_of_torch(seed):
             run.line(text)
         made = [one for name, one in run.tensors().items() if name[0] == "t" and one.requires_grad and one.numel()]
         if not made:
-            pytest.skip("nothing was made")
+            pytest.skip("no tensor was computed")
         out = sum((one.sum() for one in made[1:]), start=made[0].sum())
         names = {name: run.names[name] for name in "xyz"}
         graph, totals = gl.graph(out, names), {}

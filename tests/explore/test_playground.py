@@ -1,4 +1,4 @@
-"""`gl.playground`: values, gradients and their check against formulas; curves, contours, paths; the code it prints, run."""
+"""`gl.playground`: values, gradients and their check; curves, contours and paths; the code that it prints."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def frame(shown):
 
 
 def only(shown):
-    """The row of the check of the only input."""
+    """Return the row of the check for a single input."""
     (row,) = frame(shown)["rows"]
     return row
 
@@ -42,7 +42,7 @@ def plain(text):
 
 # ------------------------------------------------------------------------------------------------------ value and gradient
 @pytest.mark.parametrize(("f", "slope", "x"), SMOOTH)
-def test_value_gradient_and_difference_are_those_of_the_formula(f, slope, x):
+def test_value_gradient_and_difference_match_the_formula(f, slope, x):
     P = gl.playground(f, x=(-3, 3), at={"x": x})
     assert P.value == pytest.approx(float(f(gl.tensor(x, dtype=gl.float64))), rel=1e-12)
     assert P.gradient == pytest.approx([slope(x)], rel=1e-12)
@@ -51,7 +51,7 @@ def test_value_gradient_and_difference_are_those_of_the_formula(f, slope, x):
     assert plain(gradient) == pytest.approx(slope(x), rel=1e-3) and plain(difference) == pytest.approx(slope(x), rel=1e-3)
     h, error = (plain(found) for found in re.search(r"h = (\S+), its error about (\S+)\.$", frame(P)["checked"]).groups())
     true = (float(f(gl.tensor(x + h, dtype=gl.float64))) - float(f(gl.tensor(x - h, dtype=gl.float64)))) / (2 * h)
-    assert abs(true - slope(x)) <= 20 * error, "the error that is told is no smaller than it is"
+    assert abs(true - slope(x)) <= 20 * error, "the reported error is not too small"
 
 
 def test_several_numbers_and_vectors():
@@ -62,7 +62,7 @@ def test_several_numbers_and_vectors():
     assert [row[0] for row in frame(Q)["rows"]] == ["p[0]", "p[1]", "p[2]", "s"]
     assert gl.playground(lambda p: p.sum(), p=[(0, 1), (0, 1)], at={"p[1]": 0.25}).point[1] == 0.25
     R = gl.playground(lambda x, k=2.0, *, y: x * k + y, y=(0, 1), x=(0, 1))
-    assert R.gradient.tolist() == [2, 1], "a default is kept, and what is passed by name is passed by name"
+    assert R.gradient.tolist() == [2, 1], "a default is kept, and keyword arguments are passed by keyword"
 
 
 def test_parameters_with_the_names_of_options():
@@ -90,7 +90,7 @@ def test_kinks_are_found_with_both_slopes(f, x, left, right, width):
 
 
 @pytest.mark.parametrize("x", [-1.5, 1e-2, 0.7])
-def test_beside_a_kink_there_is_none(x):
+def test_no_kink_beside_a_kink(x):
     assert only(gl.playground(lambda x: x.abs(), x=(-3, 3), at={"x": x}))[3] == "agrees"
 
 
@@ -100,12 +100,12 @@ def test_jumps():
     assert only(gl.playground(gl.floor, {"input": (-3, 3)}, at={"input": 1.4}))[3] == "agrees"
     curve = frame(P)["picture"]["ground"][-1]
     xs, ys = np.asarray(curve["xs"]), np.asarray(curve["ys"])
-    assert np.isnan(ys).sum() == 6, "the line has a gap at each whole number but the first"
+    assert np.isnan(ys).sum() == 6, "the line has a gap at each integer except the first"
     known = ~np.isnan(ys)
     np.testing.assert_array_equal(ys[known], np.floor(xs[known]))
 
 
-def test_where_f_has_no_value():
+def test_points_without_a_value():
     P = gl.playground(lambda x: 1 * gl.log(x), x=(-1, 3), at={"x": 2.0})
     assert frame(P)["holes"] == "f has no finite value from −1 to 0."
     bands = [mark for mark in frame(P)["picture"]["ground"] if mark["kind"] == "band"]
@@ -117,7 +117,7 @@ def test_where_f_has_no_value():
     assert "no finite value anywhere" in everywhere.sentence and everywhere.html()
 
 
-def test_a_wrong_gradient_is_told_apart_from_a_kink():
+def test_a_wrong_gradient_is_distinguished_from_a_kink():
     P = gl.playground(lambda x: x.detach() * x, x=(-3, 3), at={"x": 2.0})
     assert only(P)[1:] == ["2", "4", "differs"] and "gradlab says 2" in frame(P)["checked"]
     Q = gl.playground(lambda x: gl.tensor(float(x) ** 2, dtype=gl.float64), x=(-3, 3), at={"x": 2.0})
@@ -145,21 +145,21 @@ def test_ranges_of_any_size(width):
     assert shifted.gradient == pytest.approx([1.0]) and only(shifted)[3] == "agrees"
 
 
-def test_the_curve_is_f_and_bends_where_f_does():
+def test_the_curve_follows_f():
     P = gl.playground(lambda x: 1 / x, x=(-1, 1), at={"x": 0.5})
     curve = frame(P)["picture"]["ground"][-1]
     xs, ys = np.asarray(curve["xs"]), np.asarray(curve["ys"])
     known = np.isfinite(ys)
     np.testing.assert_allclose(ys[known], 1 / xs[known])
     low, high = frame(P)["picture"]["y"]["range"]
-    assert high < 1e3 and low > -1e3, "a pole does not make the rest a line"
+    assert high < 1e3 and low > -1e3, "a pole does not flatten the rest of the curve"
     spike = gl.playground(lambda x: gl.exp(-((x - 0.503) ** 2) * 3e4), x=(0, 1), at={"x": 0.2})
     line = np.asarray(frame(spike)["picture"]["ground"][-1]["ys"])
-    assert np.nanmax(line) > 0.98, "a narrow peak is not missed where a coarse point meets its flank"
+    assert np.nanmax(line) > 0.98, "a narrow peak is found if a coarse point is on its flank"
 
 
 # --------------------------------------------------------------------------------------------------------------- contours
-def test_contours_lie_on_their_levels():
+def test_contours_are_at_their_levels():
     xs, ys = np.linspace(-3, 3, 65), np.linspace(-2, 2, 65)
     values = xs[None] ** 2 / 4 + ys[:, None] ** 2
     levels = levels_of(values)
@@ -169,9 +169,9 @@ def test_contours_lie_on_their_levels():
     for line in lines:
         np.testing.assert_allclose(line.xs**2 / 4 + line.ys**2, line.level, atol=3e-3)
         if line.level < 1:
-            assert line.xs[0] == line.xs[-1] and line.ys[0] == line.ys[-1], "inside the picture they are closed"
+            assert line.xs[0] == line.xs[-1] and line.ys[0] == line.ys[-1], "contours inside the picture are closed"
             area = 0.5 * abs(np.sum(line.xs[1:] * line.ys[:-1] - line.xs[:-1] * line.ys[1:]))
-            assert area == pytest.approx(2 * math.pi * line.level, rel=0.02), "one line, all the way round"
+            assert area == pytest.approx(2 * math.pi * line.level, rel=0.02), "one closed line"
 
 
 def test_contours_of_a_saddle_and_beside_a_hole():
@@ -184,7 +184,7 @@ def test_contours_of_a_saddle_and_beside_a_hole():
     assert levels_of(np.full((5, 5), 2.0)) == [] and levels_of(np.full((5, 5), np.nan)) == []
 
 
-def test_the_grey_part_covers_what_has_no_value_once():
+def test_the_grey_area_covers_points_without_a_value_once():
     P = gl.playground(lambda x, y: (x * y - 0.5).log(), x=(-2, 2), y=(-2, 2))
     picture = frame(P)["picture"]
     (boxes,) = (np.array(mark["boxes"]) for mark in picture["ground"] if mark["kind"] == "boxes")
@@ -197,7 +197,7 @@ def test_the_grey_part_covers_what_has_no_value_once():
     np.testing.assert_array_equal(covered[1:-1, 1:-1], ~np.isfinite(values[1:-1, 1:-1]))
 
 
-def test_different_scales_are_said():
+def test_different_scales_are_mentioned():
     said = "The axes have different scales"
     assert said in gl.playground(bowl, p=[(-40, 40), (-2, 2)]).sentence
     assert said not in gl.playground(bowl, p=[(-4, 4), (-2, 2)]).sentence
@@ -222,7 +222,7 @@ def rosenbrock(a, b):
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_a_path_is_what_the_loop_written_by_hand_makes(name):
+def test_a_path_matches_a_loop_by_hand(name):
     P = gl.playground(rosenbrock, a=(-2, 2), b=(-1, 3), at={"a": -1.2, "b": 1.0}, optimizer=name, lr=0.01, steps=25)
     a, b = (gl.tensor(x, dtype=gl.float64, requires_grad=True) for x in (-1.2, 1.0))
     cls, options = OPTIMIZERS[name]
@@ -248,7 +248,7 @@ def bowl(p):
     return p[0] ** 2 / 2 + 2 * p[1] ** 2
 
 
-def test_a_path_moves_with_its_start_and_its_rate():
+def test_a_path_depends_on_its_start_and_its_rate():
     P = gl.playground(bowl, p=[(-4, 4), (-2, 2)], at={"p": [-4, 1.8]}, lr=0.4, steps=11)
     k = np.arange(12)
     np.testing.assert_allclose(P.path, np.stack([-4 * 0.6**k, 1.8 * (-0.6) ** k], 1), atol=1e-12)
@@ -258,7 +258,7 @@ def test_a_path_moves_with_its_start_and_its_rate():
     np.testing.assert_allclose(P.path[:3], [[2, 1], [1.5, 0], [1.125, 0]], atol=1e-12)
 
 
-def test_what_is_said_of_a_quadratic_follows_from_it():
+def test_the_text_about_a_quadratic():
     said = gl.playground(bowl, p=[(-4, 4), (-2, 2)], at={"p": [-4, 1.8]}, lr=0.4, steps=11).sentence
     assert "p[0] by 1 − 0.4·1 = 0.6 and p[1] by 1 − 0.4·4 = −0.6" in said and "It does not converge for lr ≥ 2/4 = 0.5" in said
     below, at, beyond = (
@@ -269,10 +269,10 @@ def test_what_is_said_of_a_quadratic_follows_from_it():
     assert frame(beyond)["ended"] == "left" and "diverges" in beyond.sentence
     level = gl.playground(bowl, p=[(-4, 4), (-2, 2)], at={"p": [-4, 0.0]}, lr=0.6, steps=300)
     assert frame(level)["ended"] == "settled" and "does not converge" not in level.sentence, (
-        "nothing to descend along the steepest direction"
+        "there is no descent along the steepest direction"
     )
     tilted = gl.playground(lambda x, y: x * x + x * y + y * y, x=(-2, 2), y=(-2, 2), lr=0.1)
-    assert "along the flattest direction by 1 − 0.1·1 = 0.9 and along the steepest by 1 − 0.1·3 = 0.7" in frame(tilted)["told"]
+    assert "along the flattest direction by 1 − 0.1·1 = 0.9 and along the steepest by 1 − 0.1·3 = 0.7" in frame(tilted)["course"]
     for other in (
         gl.playground(rosenbrock, a=(-2, 2), b=(-1, 3)),
         gl.playground(lambda x: x**4, x=(-2, 2)),
@@ -280,25 +280,25 @@ def test_what_is_said_of_a_quadratic_follows_from_it():
         gl.playground(lambda x: x.abs(), x=(-2, 2)),
         gl.playground(bowl, p=[(-4, 4), (-2, 2)], optimizer="Adam"),
     ):
-        assert "quadratic" not in frame(other)["told"] and "does not converge" not in frame(other)["told"]
+        assert "quadratic" not in frame(other)["course"] and "does not converge" not in frame(other)["course"]
 
 
-def test_how_paths_end_is_said():
-    def ended(f, lr, at, width=3.0):
+def test_texts_about_the_end_of_paths():
+    def run_path(f, lr, at, width=3.0):
         P = gl.playground(f, x=(-width, width), at={"x": at}, lr=lr, steps=400)
         return P.lab.whole_frame()["ended"], P.sentence
 
-    kind, said = ended(lambda x: x**4, 5.0, 2.0)
+    kind, said = run_path(lambda x: x**4, 5.0, 2.0)
     assert kind == "left" and "It diverges: after step 2 it is more than 100 ranges away" in said
-    kind, said = ended(lambda x: 1 * x.sqrt(), 1.0, 0.1)
+    kind, said = run_path(lambda x: 1 * x.sqrt(), 1.0, 0.1)
     assert kind == "nan" and "not a finite number, and the path ends" in said
-    kind, said = ended(lambda x: x.relu(), 0.5, 0.25)
+    kind, said = run_path(lambda x: x.relu(), 0.5, 0.25)
     assert kind == "flat" and "exactly 0" in said
-    kind, said = ended(lambda x: x.abs(), 0.5, 0.25)
+    kind, said = run_path(lambda x: x.abs(), 0.5, 0.25)
     assert kind == "" and "goes back and forth between x = −0.25 and x = 0.25" in said.replace(
         "x = 0.25 and x = −0.25", "x = −0.25 and x = 0.25"
     )
-    kind, said = ended(lambda x: gl.tensor(1.0, dtype=gl.float64), 0.5, 0.25)
+    kind, said = run_path(lambda x: gl.tensor(1.0, dtype=gl.float64), 0.5, 0.25)
     assert kind == "none" and "There is no gradient: no recorded" in said
 
     def picky(x):
@@ -306,12 +306,12 @@ def test_how_paths_end_is_said():
             raise ValueError("negative <b>")
         return x
 
-    kind, said = ended(picky, 0.5, 0.75)
+    kind, said = run_path(picky, 0.5, 0.75)
     assert kind == "raised" and "f raised ValueError: negative <b> at x = −0.25" in said
     assert "<b>" not in gl.playground(picky, x=(-1, 1), at={"x": 0.75}, lr=0.5, steps=5).html()
 
 
-def test_nobody_elses_grad_is_written():
+def test_no_other_gradient_is_written():
     w = gl.tensor(2.0, dtype=gl.float64, requires_grad=True)
     P = gl.playground(lambda x: (w * x) ** 2, x=(-3, 3), steps=5)
     assert P.html() and w.grad is None and len(P.path) == 6
@@ -319,7 +319,7 @@ def test_nobody_elses_grad_is_written():
 
 # ------------------------------------------------------------------------------------------------------------------- code
 def run(code, scope):
-    """The value of the last line, after the lines before it."""
+    """Run code and return the value of its last line."""
     *lines, last = code.splitlines()
     exec("\n".join(lines), scope)
     return eval(last.partition("  #")[0], scope)
@@ -330,8 +330,8 @@ def numbers(value):
     return np.concatenate([np.asarray(part.detach().numpy(), float).reshape(-1) for part in parts])
 
 
-def named(x, y, *, z):
-    """It has a docstring."""
+def named_function(x, y, *, z):
+    """Compute with a docstring."""
     return x * y**2 + z
 
 
@@ -341,14 +341,14 @@ def named(x, y, *, z):
         (lambda x: x**3 / 3 - x, {"x": (-2.4, 2.4)}),
         (rosenbrock, {"a": (-2, 2), "b": (-1, 3)}),
         (bowl, {"p": [(-4, 4), (-2, 2)]}),
-        (named, {"x": (0, 1), "y": (0, 2), "z": (0, 3)}),
+        (named_function, {"x": (0, 1), "y": (0, 2), "z": (0, 3)}),
         (lambda f, g: f * g, {"f": (0, 1), "g": (0, 1)}),
     ],
 )
 @pytest.mark.parametrize("optimizer", ["SGD", "Nesterov", "Adam"])
-def test_the_code_runs_as_it_is_printed(f, ranges, optimizer):
+def test_the_code_runs_as_printed(f, ranges, optimizer):
     P = gl.playground(f, ranges, optimizer=optimizer, lr=0.03, steps=4)
-    scope = {"gl": gl, "f": f}  # as this function calls it
+    scope = {"gl": gl, "f": f}  # the name in the code
     shown = frame(P)
     np.testing.assert_allclose(numbers(run(shown["code"], dict(scope))), P.gradient, rtol=1e-12)
     assert numbers(run(shown["differenceCode"], dict(scope)))[0] == pytest.approx(P.gradient[0], rel=1e-5)
@@ -391,12 +391,12 @@ def test_a_function_without_a_name_or_a_source():
         (lambda x: None, {"x": (0, 1)}, TypeError, "returned nothing"),
         pytest.param(
             *(lambda x: math.sin(1 * x), {"x": (0, 1)}, TypeError, r"returned float.*use (gl|gradlab)\.sin"),
-            marks=pytest.mark.filterwarnings("ignore:Converting a tensor"),  # which is said once in a process
+            marks=pytest.mark.filterwarnings("ignore:Converting a tensor"),  # the warning appears once in a process
         ),
         (lambda x: 1 / 0, {"x": (0, 1)}, RuntimeError, "with tensors of gradlab it raised ZeroDivisionError: division by zero"),
     ],
 )
-def test_what_cannot_be_shown_is_said(f, given, error, says):
+def test_errors_for_functions_that_cannot_be_shown(f, given, error, says):
     with pytest.raises(error, match=says):
         gl.playground(f, given)
 
@@ -421,7 +421,7 @@ def test_options_that_do_not_fit(options, says):
         gl.playground(lambda x, y: x * y, x=(-3, 3), y=(-3, 3), **options)
 
 
-def test_a_function_that_raises_here_and_there():
+def test_a_function_that_raises_at_some_points():
     def picky(x):
         if float(x.detach()) < 0:
             raise ValueError("no <script> below 0")
@@ -432,14 +432,14 @@ def test_a_function_that_raises_here_and_there():
     assert shown["trouble"] == "f raised ValueError at x = −0.5: no <script> below 0" and shown["rows"] == []
     assert "<script" not in P.html() and math.isnan(P.value) and P.gradient is None
     line = shown["picture"]["ground"][-1]
-    assert np.nanmax(line["ys"]) == 1, "the part that there is is drawn"
+    assert np.nanmax(line["ys"]) == 1, "the part with values is drawn"
     assert "f raised ValueError" in shown["holes"]
     moved = P.lab.answer("move", {"point": [0.5]})
     assert moved["trouble"] == "" and moved["rows"][0][1] == "1"
 
 
 # ---------------------------------------------------------------------------------------------------------- the model
-def test_the_model_refuses_what_does_not_fit():
+def test_the_model_raises_for_invalid_requests():
     lab = gl.playground(lambda x: x * x, x=(-3, 3)).lab
     for ask, message in (
         ("burn", {}),
@@ -455,7 +455,7 @@ def test_the_model_refuses_what_does_not_fit():
     assert lab.answer("move", {"point": [99.0]})["point"] == [3.0]
 
 
-def test_a_slow_function_is_drawn_coarsely_first_and_better_later(clock):
+def test_a_slow_function_is_drawn_coarsely_first_and_then_refined(clock):
     def slow(x):
         clock.move(0.01)
         return x * x if float(x.detach()) > -9 else x
@@ -464,7 +464,7 @@ def test_a_slow_function_is_drawn_coarsely_first_and_better_later(clock):
     began = clock()
     first = P.lab.answer("hello", {})
     budgets = view_model.GROUND + view_model.WALK + view_model.CHECK
-    assert first["more"] and clock() - began < budgets + 0.1, "an answer is bounded by its budgets"
+    assert first["more"] and clock() - began < budgets + 0.1, "the time of an answer is bounded"
     points = len(first["picture"]["xs"])
     second = P.lab.answer("refine", {})
     assert len(second["picture"]["xs"]) > points
@@ -472,7 +472,7 @@ def test_a_slow_function_is_drawn_coarsely_first_and_better_later(clock):
     assert grid.lab.answer("hello", {})["more"]
 
 
-def test_a_check_that_had_no_time_is_finished_while_nothing_moves(monkeypatch):
+def test_a_check_that_ran_out_of_time_is_finished_while_nothing_moves(monkeypatch):
     lab = gl.playground(lambda x: x.abs(), x=(-3, 3), at={"x": 0.5}).lab
     monkeypatch.setattr(view_model, "CHECK", 0.0)
     frame, answers = lab.answer("move", {"point": [0.0]}), 1
@@ -481,16 +481,16 @@ def test_a_check_that_had_no_time_is_finished_while_nothing_moves(monkeypatch):
         frame, answers = lab.answer("refine", {}), answers + 1
         assert answers < 100
     assert frame["rows"][0][-1] == "kink here" and "the left the slope is −1, to the right 1" in frame["checked"]
-    assert lab.answer("refine", {})["rows"] == frame["rows"], "it stays"
-    assert lab.answer("move", {"point": [0.0]})["more"], "it begins anew, as f may have changed"
+    assert lab.answer("refine", {})["rows"] == frame["rows"], "the result is kept"
+    assert lab.answer("move", {"point": [0.0]})["more"], "it begins again, since f may have changed"
 
 
-def test_frames_have_the_ground_once():
+def test_frames_contain_the_background_once():
     lab = gl.playground(bowl, p=[(-4, 4), (-2, 2)]).lab
     assert "ground" in lab.answer("hello", {})["picture"]
-    assert "ground" not in lab.answer("move", {"point": [1, 1]})["picture"], "two inputs, two axes: nothing else has changed"
+    assert "ground" not in lab.answer("move", {"point": [1, 1]})["picture"], "moving the inputs on the axes changes nothing else"
     assert "ground" in lab.answer("axes", {"axes": [1]})["picture"]
-    assert "ground" in lab.answer("move", {"point": [2, 1]})["picture"], "the other input has moved"
+    assert "ground" in lab.answer("move", {"point": [2, 1]})["picture"], "moving the other input changes the background"
     assert "ground" in lab.answer("hello", {})["picture"]
     assert "ground" in lab.answer("refine", {"width": 600})["picture"], "another width"
     assert "ground" not in lab.answer("refine", {"width": 600})["picture"]
@@ -539,7 +539,7 @@ def test_requests_from_several_threads():
     assert wrong == []
 
 
-def test_an_interrupt_goes_through_and_leaves_the_model_usable():
+def test_an_interrupt_propagates_and_the_model_stays_usable():
     on = []
 
     def f(x):
@@ -557,7 +557,7 @@ def test_an_interrupt_goes_through_and_leaves_the_model_usable():
 
 
 # ------------------------------------------------------------------------------------------------------------ static forms
-def test_what_a_saved_notebook_has(tmp_path):
+def test_outputs_in_a_saved_notebook(tmp_path):
     P = gl.playground(bowl, p=[(-4, 4), (-2, 2)], at={"p": [-4, 1.8]}, lr=0.4, steps=11)
     data = P.bundle()
     assert {"text/html", "text/plain"} <= set(data) and "image/svg+xml" not in data
@@ -580,7 +580,7 @@ def test_matplotlib_axes():
     plt.close("all")
 
 
-def test_a_page_contains_a_record_that_agrees():
+def test_the_record_in_a_page_matches():
     pytest.importorskip("anywidget")
     P = gl.playground(lambda x: x**3 / 3 - x, x=(-2.4, 2.4), at={"x": 1.6}, steps=2)
     record = P.record()
@@ -590,7 +590,7 @@ def test_a_page_contains_a_record_that_agrees():
     for x, one in zip(places, record["frames"], strict=True):
         assert one["point"] == [pytest.approx(x)] and plain(one["rows"][0][1]) == pytest.approx(x * x - 1, abs=1e-3, rel=1e-3)
     assert [one["steps"] for one in record["path"]][:3] == [0, 1, 2]
-    assert P.point.tolist() == [1.6] and len(P.path) == 3, "recording changes nothing"
+    assert P.point.tolist() == [1.6] and len(P.path) == 3, "recording has no side effect"
 
 
 # ------------------------------------------------------------------------------------------------------------------- torch
@@ -604,7 +604,9 @@ def test_functions_of_torch():
     np.testing.assert_allclose(x.detach().numpy(), P.path[-1], rtol=1e-12)
     Q = gl.playground(lambda p: (p**2).sum(), p=[(-1, 1), (-1, 1)], library="torch")
     assert "torch.tensor" in frame(Q)["code"] and Q.value == pytest.approx(float((Q.point**2).sum()))
-    assert "gl.tensor" in frame(gl.playground(lambda p: (p**2).sum(), p=[(-1, 1), (-1, 1)]))["code"], "gradlab is tried first"
+    assert "gl.tensor" in frame(gl.playground(lambda p: (p**2).sum(), p=[(-1, 1), (-1, 1)]))["code"], (
+        "f is called with gradlab's tensors first"
+    )
 
 
 @pytest.mark.torch

@@ -1,4 +1,4 @@
-"""The report: what it says, that it is bounded, that nothing of the user's text comes alive in it."""
+"""The report: its content, its bounded size, and that all text of users is escaped."""
 
 import base64
 import gc
@@ -42,7 +42,7 @@ def loss_and_leaves():
 
 
 # ------------------------------------------------------------------------------------------------------------- explain
-def test_explain_writes_no_grad_and_names_what_the_caller_names():
+def test_explain_writes_no_grad_and_uses_the_callers_names():
     loss, a, b = loss_and_leaves()
     report = explain(loss)
     assert a.grad is None and b.grad is None
@@ -109,7 +109,7 @@ def test_explain_without_weights_gives_a_small_output_its_jacobian():
         (lambda x: explain(x[:0]), RuntimeError, "no elements"),
     ],
 )
-def test_explain_refuses_with_a_reason(call, error, message):
+def test_errors_of_explain(call, error, message):
     with pytest.raises(error, match=re.escape(message) if "(" in message else message):
         call(gl.tensor([1.0, 2.0, 3.0], requires_grad=True))
 
@@ -124,7 +124,7 @@ def test_explain_of_a_leaf_and_of_a_nameless_result():
 
 
 # ---------------------------------------------------------------------------------------------------------------- rows
-def test_notes_say_only_what_is_certain():
+def test_notes_state_only_facts():
     x = gl.tensor([1.0, 2.0], requires_grad=True)
     other = gl.tensor([1.0], requires_grad=True)
     whole = gl.arange(3)
@@ -139,7 +139,7 @@ def test_notes_say_only_what_is_certain():
     }
     assert all(row.serious for row in report.rows)
     tiny = gl.tensor([1e-30], requires_grad=True)
-    assert not explain((tiny**2).sum())["tiny"].notes, "a number being small is no reason for a remark"
+    assert not explain((tiny**2).sum())["tiny"].notes, "small numbers are not noted"
 
 
 def test_rows_are_bounded_with_warnings_first():
@@ -153,7 +153,7 @@ def test_rows_are_bounded_with_warnings_first():
     assert "p[0], p[1], p[2], p[3], p[4] and 195 more" in report.sentence
 
 
-def displayed(report):
+def size_of_outputs(report):
     return sum(len(value) for part in report.parts() for value in part._repr_mimebundle_().values())
 
 
@@ -165,13 +165,13 @@ def test_a_cell_stays_under_300_kb():
         for w in names.values():
             x = (x @ w).tanh()
         report = explain(x.sum(), names=names)
-        assert displayed(report) < 300_000 and size_of(report) < 1_000_000, size
+        assert size_of_outputs(report) < 300_000 and size_of(report) < 1_000_000, size
         assert len(report.maps) == 6 and report.picture is not None
         assert "more matrix-shaped gradient" in report.picture.text
 
 
-# ----------------------------------------------------------------------------------------------------- what it holds on to
-def test_a_report_holds_no_tensor_no_node_no_array():
+# -------------------------------------------------------------------------------------------------------------- references
+def test_a_report_refers_to_no_tensor_node_or_array():
     loss, a, b = loss_and_leaves()
     report = explain(loss)
     assert size_of(report) < 1_000_000
@@ -179,7 +179,7 @@ def test_a_report_holds_no_tensor_no_node_no_array():
 
 
 def size_of(report):
-    """The bytes of all that a report refers to, none of which may be a tensor, a node or an array."""
+    """Return the bytes of all objects that a report refers to, after checking that none is a tensor, a node or an array."""
     seen, stack, total = set(), [report], 0
     while stack:
         value = stack.pop()
@@ -193,7 +193,7 @@ def size_of(report):
     return total
 
 
-def test_the_graph_is_drawn_when_the_output_is_gone():
+def test_the_graph_is_drawn_after_the_output_was_freed():
     loss, a, b = loss_and_leaves()
     report = explain(loss, names={"loss": loss, "a": a, "b": b})
     del loss, a, b
@@ -207,8 +207,8 @@ def test_parts_are_separate_outputs():
     loss, a, b = loss_and_leaves()
     report = explain(loss)
     card, below = (part._repr_mimebundle_() for part in report.parts())
-    assert sorted(card) == ["text/html", "text/latex", "text/plain"]  # LaTeX takes the words from here
-    assert sorted(below) == ["image/png", "text/html", "text/plain"]  # and the picture from here
+    assert sorted(card) == ["text/html", "text/latex", "text/plain"]  # LaTeX uses the text of this output
+    assert sorted(below) == ["image/png", "text/html", "text/plain"]  # and the picture of this one
     assert base64.b64decode(below["image/png"]).startswith(b"\x89PNG")
     assert len(base64.b64decode(below["image/png"])) <= 100_000
     assert "Equivalent code" in card["text/latex"] and "Equivalent code" not in card["text/html"]
@@ -223,7 +223,7 @@ def pyplot():
     matplotlib = pytest.importorskip("matplotlib")
     import matplotlib.pyplot as plt
 
-    plt.close("all")  # whatever another test has left open
+    plt.close("all")  # figures that other tests left open
     matplotlib.use("Agg")
     return plt
 
@@ -254,8 +254,8 @@ def test_plots():
     plt.close("all")
 
 
-def test_the_pictures_of_a_page_are_those_of_the_notebook(tmp_path):
-    weights = gl.randn(40, 40, requires_grad=True)  # as many numbers as make a bitmap, which has a style of its own
+def test_a_page_has_the_pictures_of_the_notebook(tmp_path):
+    weights = gl.randn(40, 40, requires_grad=True)  # enough numbers for a bitmap, which has its own style
     report = gl.explain((weights**2).sum(), names={"weights": weights})
     page = report.save(tmp_path / "r.html").read_text(encoding="utf-8")
     pictures = re.findall(r"src='data:[^']*'", report.html(every_finding=True))
@@ -267,7 +267,7 @@ def test_save(tmp_path):
     loss, a, b = loss_and_leaves()
     report = explain(loss)
     page = report.save(tmp_path / "r.html").read_text(encoding="utf-8")
-    assert checked(page).count("img") == 7  # four histograms, the graph, two maps
+    assert check_page(page).count("img") == 7  # four histograms, the graph, two maps
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
     svg = ET.parse(report.save(tmp_path / "r.svg")).getroot()
     assert svg.tag.endswith("svg") and "with respect to" in "".join(svg.itertext())
@@ -283,9 +283,9 @@ def test_table_text_lines_up():
     assert {row.index("6×4") for row in rows} == {head.index("shape")} and len({len(row) for row in rows}) == 1
 
 
-# ---------------------------------------------------------------------------------------------------------------- malice
+# -------------------------------------------------------------------------------------------------------------- escaping
 class Parser(html.parser.HTMLParser):
-    """Collects tags, and refuses what a report has no business to contain."""
+    """Collect tags, and raise for everything that a report must not contain."""
 
     ALLOWED = frozenset(
         [
@@ -318,7 +318,7 @@ class Parser(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
         self.tags, self.open, self.text = [], [], []
-        self.without_math = None  # how deep the element lies in which MathJax looks for no formulas
+        self.without_math = None  # depth of the element in which MathJax ignores formulas
 
     def handle_starttag(self, tag, attributes):
         assert tag in self.ALLOWED, tag
@@ -363,7 +363,7 @@ class Parser(html.parser.HTMLParser):
             assert "$" not in data or self.without_math is not None or self.open in ([], ["code"], ["html", "head", "title"])
 
 
-def checked(page):
+def check_page(page):
     parser = Parser()
     parser.feed(page)
     parser.close()
@@ -372,7 +372,7 @@ def checked(page):
 
 
 def inert(svg):
-    """Well-formed XML with drawing elements and nothing else."""
+    """Check that an SVG is well-formed and has only drawing elements."""
     for element in ET.fromstring(svg).iter():
         assert element.tag.rpartition("}")[2] in {
             "svg",
@@ -397,7 +397,7 @@ def inert(svg):
 
 
 def latex_is_inert(text, allowed):
-    """Every command is one that we write, every special character is escaped."""
+    """Check that all LaTeX commands are allowed and all special characters are escaped."""
     commands = set(re.findall(r"\\([a-zA-Z]+|.)", text))
     assert commands <= set(allowed), commands - set(allowed)
     bare = re.sub(r"\\([a-zA-Z]+|.)", "", text, flags=re.DOTALL)
@@ -442,7 +442,7 @@ OURS = TABLES | {"noindent", "texttt", "textbf", "par", "footnotesize", ",", "\n
 
 
 @pytest.mark.parametrize("evil", EVIL)
-def test_names_and_strings_are_inert_in_every_output(evil, tmp_path):
+def test_names_and_strings_are_escaped_in_every_output(evil, tmp_path):
     x = gl.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     out = (x**2).sum()
     for report in (
@@ -452,15 +452,15 @@ def test_names_and_strings_are_inert_in_every_output(evil, tmp_path):
         parts = [*report.parts(), Remark(say("why: ", evil, code(evil))), Appendix(evil, None, 0), report.table(limit=1)]
         for part in parts:
             bundle = part._repr_mimebundle_()
-            checked(bundle["text/html"])
+            check_page(bundle["text/html"])
             if "text/latex" in bundle:
                 latex_is_inert(bundle["text/latex"], ESCAPES | OURS)
             assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", bundle["text/plain"])
         page = report.save(tmp_path / "r.html").read_text(encoding="utf-8")
-        checked(page)
+        check_page(page)
         inert(report.save(tmp_path / "r.svg").read_text(encoding="utf-8"))
         assert report.save(tmp_path / "r.png").stat().st_size > 0
-    checked(report._repr_mimebundle_()["text/html"])
+    check_page(report._repr_mimebundle_()["text/html"])
     figure = report_plot(explain(out, {evil: x}, names={}))
     figure.savefig(io.BytesIO())
 
@@ -476,7 +476,7 @@ def report_plot(report):
 
 
 @pytest.mark.parametrize("evil", EVIL)
-def test_spans_say_the_same_in_every_format(evil):
+def test_spans_have_the_same_text_in_every_format(evil):
     sentence = say("before ", code(evil), " after")
     parser = Parser()
     parser.feed(to_html(sentence))
@@ -484,7 +484,7 @@ def test_spans_say_the_same_in_every_format(evil):
     latex_is_inert(to_latex(sentence), ESCAPES | {"texttt"})
 
 
-# ------------------------------------------------------------------------------------------------------------ the words
+# ---------------------------------------------------------------------------------------------------------------- texts
 def test_numbers():
     assert [number(x) for x in (-0.27489, 1.5e-6, 12345678.0, 3.0, float("nan"), float("-inf"), 0.0)] == [
         "−0.2749",
@@ -514,10 +514,10 @@ def test_latex_of_code_keeps_dashes_apart():
 
 def test_an_empty_table():
     assert Table((), (), (say("only a sentence"),)).text() == "only a sentence"
-    checked(Table((), (), (say("only a sentence"),)).html())
+    check_page(Table((), (), (say("only a sentence"),)).html())
 
 
-# ------------------------------------------------------------------------------------------------------------- the names
+# ----------------------------------------------------------------------------------------------------------------- names
 def test_names_in_a_namespace():
     class Model:
         def __init__(self):
@@ -563,7 +563,7 @@ def test_bounds_are_settable():
 
 
 @pytest.mark.torch
-def test_torch_tensors_are_reported_alike():
+def test_reports_of_torch_tensors_are_equal():
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(6, 4)).astype(np.float32) for _ in range(2)]
@@ -582,7 +582,7 @@ def test_torch_tensors_are_reported_alike():
     assert theirs.by_hand == "import torch\ngradients = torch.autograd.grad(loss, [a, b])"
 
 
-def test_a_gradient_of_nan_has_no_norm_of_zero():
+def test_the_norm_of_a_nan_gradient_is_not_zero():
     plt = pytest.importorskip("matplotlib.pyplot")
     a, b, c = (gl.ones(2, requires_grad=True) for _ in range(3))
     report = explain((a * float("nan")).sum() + (b * 3).sum() + (c * float("inf")).sum(), names={"a": a, "b": b, "c": c})

@@ -136,7 +136,7 @@ def place_of(result):
     return unquote(physical["artifactLocation"]["uri"]), physical["region"]["startLine"]
 
 
-# -------------------------------------------------------------------------------------------------------- the same findings
+# ----------------------------------------------------------------------------------------------------------------- findings
 def test_all_formats_report_the_same_findings(doctor):
     status, output, errors = doctor(FAULTY, "--format", "json")
     report = json.loads(output)

@@ -1,4 +1,4 @@
-"""The report of a trace: its numbers against the libraries' own, its tree, its lines, what it says, saves and compares."""
+"""The report of a trace: its numbers against those of the libraries, its tree, lines, findings, files and comparisons."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from traced import traced
+from cell_traces import trace_cell
 
 import gradlab as gl
 from gradlab.explore.doctor.findings import Finding
@@ -77,7 +77,7 @@ def model_and_trace():
             return self.head(x)
 
     space = {"gl": gl, "Net": Net, "X": gl.randn(7, 4)}
-    trace = traced("model = Net()\nloss = (model(X) ** 2).mean()\nloss.backward()", space)
+    trace = trace_cell("model = Net()\nloss = (model(X) ** 2).mean()\nloss.backward()", space)
     return space["model"], trace
 
 
@@ -93,7 +93,7 @@ def report_of_model():
 @pytest.mark.parametrize("lib", [gl, pytest.param("torch", marks=pytest.mark.torch)])
 def test_to_dict_has_the_numbers_of_retain_grad(lib):
     lib = pytest.importorskip(lib) if isinstance(lib, str) else lib
-    report = report_of(traced(ZSCORE, zscore(lib)))
+    report = report_of(trace_cell(ZSCORE, zscore(lib)))
     found = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert list(found) == ["version", "leaves", "nodes", "edges", "rows", "findings", "remarks"]
     a, b = (zscore(lib)[name] for name in "ab")
@@ -128,8 +128,8 @@ def test_to_dict_has_the_numbers_of_retain_grad(lib):
     assert all(found["nodes"][edge["target"]]["id"] == edge["target"] for edge in found["edges"])
 
 
-def test_to_dict_says_what_json_cannot():
-    trace = traced(
+def test_to_dict_writes_nonfinite_numbers_as_text():
+    trace = trace_cell(
         "x = gl.tensor([0., 4.], requires_grad=True)\n(x.sqrt() * gl.tensor([1., float('nan')])).sum().backward()", {"gl": gl}
     )
     finding = Finding("k", "m", line=3, evidence={"norm": math.inf, "n": np.int64(3)}, lines=(4, 9), remark=True)
@@ -155,15 +155,15 @@ def test_to_dict_says_what_json_cannot():
 @pytest.mark.parametrize(
     "numbers", [(), (0.0, -2.5, 7.0), (math.nan, 1.0), (math.inf, -3.0, 0.0), (math.nan,), (True, False), (3, -4), (3 + 4j, 0j)]
 )
-def test_statistics_of_few_numbers_are_those_of_their_array(numbers):
+def test_statistics_of_few_numbers_match_numpy(numbers):
     value = Value((len(numbers),), "", numbers)
     found, expected = stats(value), stats(statistics(np.array(numbers)))
     assert found.pop("norm") == pytest.approx(expected.pop("norm")) or math.isnan(value.norm) or math.isinf(value.norm)
     assert found == pytest.approx(expected)
 
 
-def test_values_are_those_that_the_backward_saw():
-    report = report_of(traced(STEP, {"gl": gl}))
+def test_values_are_those_during_backward():
+    report = report_of(trace_cell(STEP, {"gl": gl}))
     assert report["w"].value_numbers == (1, 2, 3) and report["w"].gradient_numbers == (-2, -4, -6)
     assert report.sentence == (
         "loss = 14, with respect to w. Values and gradients are those of this backward pass. Since then, opt.step() "
@@ -172,7 +172,7 @@ def test_values_are_those_that_the_backward_saw():
 
 
 def test_the_last_sweep_and_an_earlier_one():
-    trace = traced(LOOP, {"gl": gl})
+    trace = trace_cell(LOOP, {"gl": gl})
     report = report_of(trace)
     assert report["x"].gradient_numbers == (12,) and "sweep" not in report.sentence
     assert [to_text(note.text) for note in report["x"].notes] == [
@@ -182,9 +182,9 @@ def test_the_last_sweep_and_an_earlier_one():
 
 
 # ----------------------------------------------------------------------------------------------------------------- lines
-def test_lines_have_the_largest_norm_that_arrived_there():
+def test_lines_have_the_largest_norm_of_their_gradients():
     space = zscore(gl)
-    lines = {line.number: line for line in cell_lines(traced(ZSCORE, space))}
+    lines = {line.number: line for line in cell_lines(trace_cell(ZSCORE, space))}
     assert [line.text for line in lines.values()][:2] == ["%%grad", ZSCORE.splitlines()[1]]
     assert lines[1].norm is None and lines[5].norm is None
     a = gl.tensor(space["a"].detach().numpy(), requires_grad=True)
@@ -198,17 +198,17 @@ def test_lines_have_the_largest_norm_that_arrived_there():
     assert lines[2].norm == pytest.approx(max(seen), rel=1e-6)
 
 
-def test_a_cut_and_a_leaf_have_their_lines():
-    lines = cell_lines(traced(STEP, {"gl": gl}))
+def test_the_lines_of_a_cut_and_a_leaf():
+    lines = cell_lines(trace_cell(STEP, {"gl": gl}))
     assert [(line.number, line.note) for line in lines if line.note] == [(2, "7.483"), (3, "cut"), (4, "7.483")]
 
 
-def test_of_a_long_cell_only_the_lines_that_matter():
+def test_a_long_cell_shows_only_relevant_lines():
     quiet = "\n".join(f"n{i} = {i}" for i in range(40))
-    lines = cell_lines(traced(f"x = gl.ones(3, requires_grad=True)\n{quiet}\n(x * 2).sum().backward()", {"gl": gl}))
+    lines = cell_lines(trace_cell(f"x = gl.ones(3, requires_grad=True)\n{quiet}\n(x * 2).sum().backward()", {"gl": gl}))
     assert [line.number for line in shorten(lines)] == [1, 2, 0, 43]
     many = "\n".join(f"y = y * {1 + i / 100}" for i in range(60))
-    lines = cell_lines(traced(f"y = gl.ones(3, requires_grad=True)\n{many}\ny.sum().backward()", {"gl": gl}))
+    lines = cell_lines(trace_cell(f"y = gl.ones(3, requires_grad=True)\n{many}\ny.sum().backward()", {"gl": gl}))
     assert len([line for line in shorten(lines) if line.number]) <= 16
 
 
@@ -240,7 +240,7 @@ def test_a_model_is_a_tree_in_call_order():
     assert "the parameters of model: 22 of 24 tensors got a gradient" in report.sentence
 
 
-def test_the_tree_is_said_in_every_format():
+def test_every_format_has_the_tree():
     _, report = report_of_model()
     card = report.parts()[0]
     assert card.html.count("<details") > 8
@@ -251,19 +251,19 @@ def test_the_tree_is_said_in_every_format():
     assert r"\texttt{blocks}  5 alike, Block" in card.latex and card.latex.count(r"\begin{tabular}") >= 2
 
 
-def test_folds_are_open_as_far_as_there_is_room():
+def test_folds_are_open_if_there_is_room():
     _, report = report_of_model()
     (tree,), _ = forest(report.rows, report.trace.calls)
     view = TreeView([tree])
     opened = [view.html(room).count("<details open") for room in range(0, 6000, 100)]
     assert opened[0] == 1 and opened == sorted(opened) and opened[-1] == view.html().count("<details")
     rows = re.findall(r"<details open><summary[^>]*><samp>(\w+)", view.html(400))
-    assert rows[:2] == ["model", "blocks"], "level by level, from the top"
+    assert rows[:2] == ["model", "blocks"], "levels are opened from the top"
 
 
-def test_a_flat_table_where_there_is_no_tree():
+def test_a_flat_table_if_there_is_no_tree():
     layer = gl.nn.Linear(2, 1)
-    report = report_of(traced("layer(X).sum().backward()", {"layer": layer, "X": gl.ones(3, 2)}))
+    report = report_of(trace_cell("layer(X).sum().backward()", {"layer": layer, "X": gl.ones(3, 2)}))
     assert forest(report.rows, report.trace.calls) == ([], list(report.rows))
     assert steps_of("model.seq[1].weight") == ["model", "seq", "1", "weight"] and steps_of("d['a.b']") == ["d['a.b']"]
 
@@ -278,9 +278,9 @@ def test_nan_none_and_zero_are_marked():
     assert math.isnan(head.norm) and math.isnan(tree.norm) and head.marks == ["1 of 2 gradients have NaN or ∞"]
 
 
-def test_code_has_its_font_where_styles_are_taken_away():
-    """A notebook that is not trusted drops `font-family:var(…)`: the elements themselves are of code."""
-    card = report_of(traced(STEP, {"gl": gl})).parts()[0].html
+def test_code_has_its_font_without_styles():
+    """A notebook that is not trusted drops `font-family:var(…)`, so code is in `<code>` elements."""
+    card = report_of(trace_cell(STEP, {"gl": gl})).parts()[0].html
     bare = re.sub(' (style|title|class)="[^"]*"', "", card)
     assert "<samp>loss = ((w - target) ** 2).sum()</samp>" in bare
     assert "<code>[−2, −4, −6]</code>" in bare and "<code>w</code>" in bare
@@ -291,7 +291,7 @@ def test_bars_are_logarithmic_on_one_scale():
     assert (scale.low, scale.high) == (-4, 0)
     assert [scale.share(norm) for norm in (1e-4, 1e-2, 1.0, 0.0, math.nan)] == pytest.approx([0, 0.5, 1, 0, 0])
     assert Scale.of([0.0, math.nan]) is None
-    assert Scale.of([1e-30, 1.0]).low == -6, "rounding noise has no bar"
+    assert Scale.of([1e-30, 1.0]).low == -6, "rounding errors have no bar"
 
 
 # --------------------------------------------------------------------------------------------------------------- findings
@@ -301,14 +301,14 @@ def finding(n, **facts):
 
 
 def split_fold(html):
-    """Return the text that an HTML fragment shows, the title of its fold, and the text in the fold."""
+    """Return the visible text of an HTML fragment, the title of its fold, and the text in the fold."""
     found = re.search("<details[^>]*><summary[^>]*>(.*?)</summary>(.*?)</details>", html, re.DOTALL)
     assert found is not None
     return html[: found.start()] + html[found.end() :], *(re.sub("<[^>]*>", "", part) for part in found.groups())
 
 
-def test_three_findings_stand_before_the_table():
-    trace = traced(STEP, {"gl": gl})
+def test_three_findings_come_before_the_table():
+    trace = trace_cell(STEP, {"gl": gl})
     report = report_of(trace, findings=[finding(i) for i in range(2)], remarks=[finding(i) for i in range(2, 6)])
     card = report.parts()[0]
     shown, title, rest = split_fold(card.html)
@@ -321,14 +321,14 @@ def test_three_findings_stand_before_the_table():
 
 
 def test_three_findings_need_no_fold():
-    report = report_of(traced(STEP, {"gl": gl}), findings=[finding(i) for i in range(3)])
+    report = report_of(trace_cell(STEP, {"gl": gl}), findings=[finding(i) for i in range(3)])
     assert "<details" not in report.parts()[0].html and "more" not in report.parts()[0].text
 
 
 def test_a_page_has_every_finding(tmp_path):
-    """In sight: a page is also printed."""
+    """None is in a closed fold, because pages are also printed."""
     report = report_of(
-        traced(STEP, {"gl": gl}), findings=[finding(i) for i in range(6)], remarks=[finding(i) for i in range(6, 9)]
+        trace_cell(STEP, {"gl": gl}), findings=[finding(i) for i in range(6)], remarks=[finding(i) for i in range(6, 9)]
     )
     page = report.save(tmp_path / "r.html").read_text(encoding="utf-8")
     assert all(f"Number {i} of" in page for i in range(9)) and "report.findings" not in page and "more problems" not in page
@@ -336,8 +336,8 @@ def test_a_page_has_every_finding(tmp_path):
     assert "3 more problems, 3 more notes: report.findings and report.remarks" in report.parts()[0].text
 
 
-def test_the_model_stands_before_the_finding_and_is_escaped():
-    report = report_of(traced(STEP, {"gl": gl}), findings=[finding(1, model="act=<b>_"), finding(2)])
+def test_the_model_comes_before_the_finding_and_is_escaped():
+    report = report_of(trace_cell(STEP, {"gl": gl}), findings=[finding(1, model="act=<b>_"), finding(2)])
     card = report.parts()[0]
     assert "■ Problem  act=<b>_: Number 1 of x." in card.text and "■ Problem  Number 2" in card.text
     assert (
@@ -348,8 +348,8 @@ def test_the_model_stands_before_the_finding_and_is_escaped():
 
 
 # ------------------------------------------------------------------------------------------------------ saved and compared
-def test_a_saved_page_says_what_it_contains_and_can_leave_it_out(tmp_path):
-    trace = traced(
+def test_a_saved_page_names_its_contents_and_can_omit_them(tmp_path):
+    trace = trace_cell(
         "secret = gl.tensor([0.12345, 7.], requires_grad=True)\nloss = (secret[1:] * 31).sum() ** 2\nloss.backward()", {"gl": gl}
     )
     report = report_of(trace, say("norm 98.76"), by_hand="loss.backward()", findings=[finding(98.76)])
@@ -363,11 +363,11 @@ def test_a_saved_page_says_what_it_contains_and_can_leave_it_out(tmp_path):
     assert "31" in page and "0.1235" in page
 
 
-def test_a_page_allows_its_own_style_alone(tmp_path):
+def test_a_page_allows_only_its_own_style(tmp_path):
     import base64
     import hashlib
 
-    page = report_of(traced(ZSCORE, zscore(gl))).save(tmp_path / "r.html").read_text(encoding="utf-8")
+    page = report_of(trace_cell(ZSCORE, zscore(gl))).save(tmp_path / "r.html").read_text(encoding="utf-8")
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
     css = re.search(r"<style>(.*?)</style>", page, re.DOTALL)[1]
     assert policy.startswith("default-src 'none';") and "unsafe" not in policy and "style=" not in page.partition("<body>")[2]
@@ -376,8 +376,8 @@ def test_a_page_allows_its_own_style_alone(tmp_path):
 
 
 def test_two_reports_are_compared():
-    first = report_of(traced(STEP, {"gl": gl}), findings=[finding(1)])
-    second = report_of(traced(STEP.replace("3.]", "5.]"), {"gl": gl}), findings=[finding(2)])
+    first = report_of(trace_cell(STEP, {"gl": gl}), findings=[finding(1)])
+    second = report_of(trace_cell(STEP.replace("3.]", "5.]"), {"gl": gl}), findings=[finding(2)])
     found = first.compare(second)
     (change,) = found.changes
     assert (change.name, change.before, change.after) == ("w", pytest.approx(56**0.5), pytest.approx(120**0.5))
@@ -386,30 +386,30 @@ def test_two_reports_are_compared():
     assert "the norm of the gradient increased for 1" in text and "Gone: Number 1 of x." in text and "New: Number 2 of x." in text
     assert number(change.after) in text and "the value changed by 2" in text
     assert "no norm has changed" in first.compare(first).text()
-    other = report_of(traced(LOOP, {"gl": gl}))
+    other = report_of(trace_cell(LOOP, {"gl": gl}))
     assert first.compare(other).gone == ("w",) and first.compare(other).new == ("x",)
     with pytest.raises(TypeError, match="expects another report"):
         first.compare(3)
 
 
 def test_a_comparison_shows_the_lines_that_differ():
-    first, second = (report_of(traced(source, {"gl": gl})) for source in (STEP, STEP.replace("3.]", "5.]") + "print()"))
+    first, second = (report_of(trace_cell(source, {"gl": gl})) for source in (STEP, STEP.replace("3.]", "5.]") + "print()"))
     found = first.compare(second)
     before, after = (f"w = gl.tensor([1., 2., {x}.], requires_grad=True)" for x in (3, 5))
     assert found.lines == (f"- {before}", f"+ {after}", "+ print()")
     assert f"− {before}\n+ {after}\n+ print()\n" in found.text() and f"+ {after}" in to_text(say(*found.table().head))
     assert first.compare(first).lines == ()
     source = "".join(f"a{i} = {i}\n" for i in range(9)) + STEP
-    assert "9 lines of code differ." in first.compare(report_of(traced(source, {"gl": gl}))).text()
+    assert "9 lines of code differ." in first.compare(report_of(trace_cell(source, {"gl": gl}))).text()
     loss = (gl.ones(3, requires_grad=True) * 2).sum()
-    assert first.compare(gl.explain(loss)).lines == (), "the source of one is not known"
+    assert first.compare(gl.explain(loss)).lines == (), "the source of one report is unknown"
 
 
 @pytest.mark.parametrize(
     ("before", "after", "lines"),
     [
         (["x = 1"], ["x = 1"], ()),
-        (["x = 1", "--y"], ["x = 1"], ("- --y",)),  # which is no header
+        (["x = 1", "--y"], ["x = 1"], ("- --y",)),  # "--y" is not a header of a diff
         (["x = 1", "", "y"], ["x = 1", "y"], ()),
         (["    a()", "    b()"], ["    a()", "    c()"], ("- b()", "+ c()")),
         (["for i in x:", "    a()", "    b()"], ["for i in x:", "    a()", "b()"], ("-     b()", "+ b()")),
@@ -431,17 +431,17 @@ def test_the_ends_of_a_scale_have_room_above_the_bars(high):
 
 
 # ----------------------------------------------------------------------------------------------------------- the columns
-def test_the_gradient_is_the_second_column_and_dtypes_stand_where_they_differ():
-    report = report_of(traced(ZSCORE, zscore(gl)))
+def test_the_gradient_is_the_second_column_and_different_dtypes_are_shown():
+    report = report_of(trace_cell(ZSCORE, zscore(gl)))
     assert [to_text(column.heading) for column in report.table().columns] == ["leaf", "gradient", "value", "shape"]
     mixed = "x = gl.ones(2, requires_grad=True)\ny = gl.ones(2, dtype=gl.float64, requires_grad=True)\n(x * y).sum().backward()"
-    table = report_of(traced(mixed, {"gl": gl})).table()
+    table = report_of(trace_cell(mixed, {"gl": gl})).table()
     assert [to_text(column.heading) for column in table.columns] == ["leaf", "gradient", "value", "shape", "dtype"]
 
 
-def test_few_numbers_stand_there_and_many_as_a_histogram():
+def test_few_numbers_are_listed_and_many_shown_as_a_histogram():
     report = report_of(
-        traced(
+        trace_cell(
             "x = gl.arange(5., requires_grad=True)\nm = gl.ones(2, 3, requires_grad=True)\n"
             "big = gl.ones(13, requires_grad=True)\n"
             "((x ** 3 / 4).sum() + (m * 7).sum() + (big * 2).sum()).backward()",
@@ -457,9 +457,9 @@ def test_few_numbers_stand_there_and_many_as_a_histogram():
     assert html.count("<img") == 2
 
 
-def test_no_gradient_is_ink():
+def test_a_missing_gradient_has_the_text_colour():
     x, y = gl.ones(2, requires_grad=True), gl.ones(2, requires_grad=True)
-    trace = traced("(x * 2).sum().backward()", {"x": x})
+    trace = trace_cell("(x * 2).sum().backward()", {"x": x})
     sources = [Source("x", x, True, True, True), Source("y", y, True, False, True)]
     report = report_of(trace, rows=rows_of(trace.leaves, sources, {}))
     html = report.table().html()
@@ -467,14 +467,14 @@ def test_no_gradient_is_ink():
     assert cell == "None" and "not used: the result does not depend on it" in html
 
 
-def test_equivalent_code_runs_as_it_is_printed():
+def test_equivalent_code_runs_as_printed():
     from gradlab.explore.equivalent_code import EquivalentCode
 
     x, w = gl.tensor([1.0, 2.0], requires_grad=True), gl.tensor(3.0, requires_grad=True)
     h = x * w
     loss = (h**2).sum()
     code = EquivalentCode("gl", "gradlab", "loss").backward(["x", "w"], everything=True, replace=True).gradients(["h"]).text()
-    assert code.count("retain_graph=True") == 1, "the first sweep keeps the graph for the second, and only that"
+    assert code.count("retain_graph=True") == 1, "only the first sweep retains the graph"
     space = {"x": x, "w": w, "h": h, "loss": loss}
     exec(code, space)
     assert x.grad.tolist() == [18, 36] and w.grad.item() == 30 and space["gradients"][0].tolist() == [6, 12]
@@ -498,8 +498,8 @@ def test_equivalent_code_runs_as_it_is_printed():
     assert x.grad.tolist() == [2, 20]
 
 
-def test_the_words():
-    report = report_of(traced(STEP, {"gl": gl}), by_hand="loss.backward()")
+def test_texts():
+    report = report_of(trace_cell(STEP, {"gl": gl}), by_hand="loss.backward()")
     whole = report.text() + report.html() + report._repr_mimebundle_()["text/latex"]
     assert "with respect to" in whole and "Equivalent code" in whole
     assert not re.search("differentiated by|set afresh|by hand|seed", whole)

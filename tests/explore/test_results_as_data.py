@@ -1,4 +1,4 @@
-"""Findings read in code: of one class, of a known kind, and with the line of the program, wherever they come from."""
+"""Findings as data: all have one class, a known kind and the line of the program, whatever reports them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gradlab.explore.report import plain_data
 from gradlab.explore.script import read_script, run_script
 
 
-def of_the_doctor(tmp_path):
+def findings_of_doctor(tmp_path):
     x = gl.tensor([4.0, 0.0], requires_grad=True)
     found = gl.doctor((x.sqrt() * x.detach()).sum())
     return found, None
 
 
-def of_a_watch(tmp_path):
+def findings_of_watch(tmp_path):
     w = gl.tensor([1.0], requires_grad=True)
     optimizer = gl.optim.SGD([w], lr=1e4)
     with gl.watch([w], optimizer) as run:
@@ -37,14 +37,14 @@ def of_a_watch(tmp_path):
 SCRIPT = "import gradlab as gl\nx = gl.tensor([4.0, 0.0], requires_grad=True)\ny = x.sqrt() * x.detach()\ny.sum().backward()\n"
 
 
-def of_a_script(tmp_path):
+def findings_of_script(tmp_path):
     path = tmp_path / "train.py"
     path.write_text(SCRIPT)
     return run_script(read_script(str(path))).diagnosis, 3
 
 
-@pytest.mark.parametrize("made", [of_the_doctor, of_a_watch, of_a_script])
-def test_findings_are_of_one_class_and_of_known_kinds(made, tmp_path):
+@pytest.mark.parametrize("made", [findings_of_doctor, findings_of_watch, findings_of_script])
+def test_findings_have_one_class_and_known_kinds(made, tmp_path):
     diagnosis, line = made(tmp_path)
     found = (*diagnosis.findings, *diagnosis.remarks)
     assert found
@@ -66,7 +66,7 @@ def with_types(data, kind):
                 with_types(value, inner[0])
 
 
-def test_the_keys_of_a_report_are_those_of_its_type():
+def test_the_keys_of_a_report_match_its_type():
     x = gl.tensor([4.0, 0.0], requires_grad=True)
     with gl.tracing():
         loss = (x.sqrt() * x).sum()

@@ -1,4 +1,4 @@
-"""Statistics of arrays against NumPy's own, and where NumPy's own overflow."""
+"""Statistics of arrays against NumPy, and for values for which NumPy's overflow."""
 
 import numpy as np
 import pytest
@@ -32,13 +32,13 @@ def test_against_numpy(name, piece, monkeypatch):
     assert s.zeros == int((x == 0).sum())
     if x.min() != x.max():
         counts, edges = np.histogram(x, BINS)
-        away = np.abs(x.reshape(-1, 1) - edges[1:-1]).min() > 1e-9  # on an edge rounding decides
+        away = np.abs(x.reshape(-1, 1) - edges[1:-1]).min() > 1e-9  # rounding decides at an edge
         assert sum(s.bins) == x.size and (not away or s.bins == tuple(counts))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("piece", [7, 10**6])
-def test_the_short_way_finds_the_same(dtype, piece, monkeypatch):
+def test_the_fast_path_gives_the_same(dtype, piece, monkeypatch):
     monkeypatch.setattr(module, "CACHED", piece)
     whole = np.random.default_rng(1).normal(3, 2, (40, 9)).astype(dtype)
     whole[::5, 2] = 0
@@ -49,18 +49,18 @@ def test_the_short_way_finds_the_same(dtype, piece, monkeypatch):
         np.testing.assert_allclose([short.norm, short.mean], [long.norm, long.mean], rtol=1e-6)
     for bad in (np.nan, np.inf, 1e200, 0):
         assert module.finite_statistics(np.full(20, bad)) is None, (
-            "what is not finite, or whose squares are lost, is not its to say"
+            "it does not handle nonfinite values and squares that underflow"
         )
 
 
-def test_on_the_arrays_own_device(backend):
-    """On the strict stand-in for a device array: nothing is converted to NumPy on the way."""
+def test_on_the_device_of_the_array(backend):
+    """The strict substitute for device arrays raises if it is converted to NumPy."""
     host = np.array([[1.0, np.nan, -3.0], [0.0, np.inf, 4.0]], np.float32)
     assert statistics(backend(host)) == statistics(host)
     assert statistics(backend(np.float32([2, 2]))).bins[BINS // 2] == 2
 
 
-def test_nan_and_infinity_are_counted_and_left_out():
+def test_nan_and_infinity_are_counted_and_excluded():
     s = statistics(np.array([1.0, np.nan, np.inf, -np.inf, -2.0, 0.0]))
     assert (s.nans, s.infs, s.zeros, s.finite) == (1, 2, 1, 3)
     assert (s.minimum, s.maximum, sum(s.bins)) == (-2.0, 1.0, 3)
@@ -83,7 +83,7 @@ def test_no_overflow_and_no_underflow(scale):
     assert s.bins[0] == 1 and sum(s.bins) == 4 and s.bins[-1] >= 1
 
 
-def test_one_value_stands_in_the_middle():
+def test_one_value_is_in_the_middle_bin():
     s = statistics(np.full((3, 2), 7.0))
     assert s.bins[BINS // 2] == 6 and sum(s.bins) == 6
 
@@ -97,5 +97,5 @@ def test_all_zero():
     ("values", "norm"),
     [([np.nan] * 3, np.nan), ([np.inf, -np.inf], np.inf), ([np.nan, np.inf], np.nan), ([], 0.0), ([3.0, np.nan, 4.0], 5.0)],
 )
-def test_the_norm_where_nothing_is_finite(values, norm):
+def test_the_norm_without_finite_values(values, norm):
     np.testing.assert_equal(statistics(np.array(values)).norm, norm)

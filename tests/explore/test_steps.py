@@ -1,4 +1,4 @@
-"""Stepping through backward: totals are `.grad`, local derivatives those of the operation alone, and nothing is left behind."""
+"""Steps of backward: totals equal `.grad`, local derivatives are those of single operations, and the graph is unchanged."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import warnings
 
 import numpy as np
 import pytest
+from cell_traces import trace_cell
 from random_programs import SHAPES, Run, program, values
-from traced import traced
 
 import gradlab as gl
 from gradlab.explore.steps import step_through
@@ -29,8 +29,8 @@ def final_totals(walk):
     return {share["to"]: share["total"] for step in walk.steps for share in step.shares}
 
 
-def made_by(lib, seed):
-    """A random program, run; its tensors, and a scalar that is computed from some of them. None if there is nothing to sweep."""
+def run_program(lib, seed):
+    """Run a random program, and return its tensors and a scalar computed from some of them; None if it has no graph."""
     rng, numbers = random.Random(seed), np.random.default_rng(seed)
     leaves = {k: numbers.standard_normal(rng.choice(SHAPES)).round(2) for k in "xyz"}
     run = Run(lib, leaves)
@@ -45,8 +45,8 @@ def made_by(lib, seed):
     return tensors, total
 
 
-def swept(lib, tensors, total):
-    """The steps, and the gradients of a backward that comes after them; None if torch's rules refuse the sweep."""
+def step_and_backward(lib, tensors, total):
+    """Return the steps, after running backward for comparison; None if backward raises."""
     before = [None if tensors[k].grad is None else values(tensors[k].grad).copy() for k in "xyz"]
     try:
         walk = step_through_with_names(total, None, {**tensors, "total": total})
@@ -69,12 +69,12 @@ def check_against_grad(walk, tensors, same):
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_totals_are_grad_to_the_bit(block):
+def test_totals_equal_grad_bitwise(block):
     checked = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for seed in range(block * 60, block * 60 + 60):
-            if (made := made_by(gl, seed)) is None or (walk := swept(gl, *made)) is None:
+            if (made := run_program(gl, seed)) is None or (walk := step_and_backward(gl, *made)) is None:
                 continue
             check_against_grad(walk, made[0], lambda one, other: np.array_equal(one, other, equal_nan=True))
             check_products(walk)
@@ -105,14 +105,14 @@ def np_parts(upstream):
 
 @pytest.mark.torch
 @pytest.mark.parametrize("block", range(2))
-def test_totals_are_grad_on_torch(block):
+def test_totals_equal_grad_in_torch(block):
     import torch
 
     checked = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for seed in range(block * 40, block * 40 + 40):
-            if (made := made_by(torch, seed)) is None or (walk := swept(torch, *made)) is None:
+            if (made := run_program(torch, seed)) is None or (walk := step_and_backward(torch, *made)) is None:
                 continue
             check_against_grad(walk, made[0], lambda one, other: np.allclose(one, other, rtol=1e-12, equal_nan=True))
             check_products(walk)
@@ -160,7 +160,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_local_derivatives_are_the_jacobian_of_the_operation(name):
+def test_local_derivatives_match_the_jacobian_of_the_operation(name):
     x = gl.tensor([0.5, -1.5, 2.5], dtype=gl.float64, requires_grad=True)
     y = OPERATIONS[name](x)
     walk = gl.step_through(y, np.ones(tuple(y.shape)))
@@ -181,7 +181,7 @@ def test_local_derivatives_are_the_jacobian_of_the_operation(name):
         ("C = nn.functional.linear(B.T, A)", None),
     ],
 )
-def test_the_factors_of_a_product_multiply_to_what_is_handed_on(lib, code, products):
+def test_the_factors_of_a_product_multiply_to_the_downstream_gradient(lib, code, products):
     library = gl if lib == "gradlab" else pytest.importorskip("torch")
     library.manual_seed(0)
     space = {"nn": library.nn}
@@ -204,8 +204,8 @@ def test_the_factors_of_a_product_multiply_to_what_is_handed_on(lib, code, produ
 
 @pytest.mark.parametrize("lib", ["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
 @pytest.mark.parametrize("weight", [0.0, 1.0])
-def test_factors_are_those_of_the_rule_where_several_products_are_the_same(lib, weight):
-    """A and B have the same numbers, and ones or zeros arrive: C.grad @ B.T is then C.grad @ A.T and B @ C.grad, too."""
+def test_factors_follow_the_rule_if_several_products_are_equal(lib, weight):
+    """A and B have equal numbers, and the upstream gradient is 1 or 0: C.grad @ B.T equals C.grad @ A.T and B @ C.grad."""
     library = gl if lib == "gradlab" else pytest.importorskip("torch")
     space = {"A": library.ones(3, 3, requires_grad=True), "B": library.ones(3, 3, requires_grad=True)}
     with gl.tracing():
@@ -226,11 +226,11 @@ def test_large_matrices_and_scalars_have_no_factor():
 def test_a_large_elementwise_operation_has_a_diagonal():
     x = gl.linspace(0.1, 2.0, 24, dtype=gl.float64).reshape(4, 6).detach().requires_grad_()
     walk = gl.step_through(x.log().sum())
-    assert walk.steps[0].shares[0]["local"] is None  # 1×24 is no matrix of at most 16×16
+    assert walk.steps[0].shares[0]["local"] is None  # 1×24 is larger than 16×16 allows
     np.testing.assert_allclose(walk.steps[1].shares[0]["local"], 1 / x.detach().numpy().reshape(-1))
 
 
-def test_several_outputs_have_names_of_their_own():
+def test_several_outputs_have_different_names():
     x = gl.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
     v, m = gl.var_mean(x, 1)
     walk = gl.step_through((v * m).sum())
@@ -240,7 +240,7 @@ def test_several_outputs_have_names_of_their_own():
     assert [part.tolist() for part in last.upstream] == [m.tolist(), v.tolist()]
 
 
-def test_the_graph_state_and_versions_stay():
+def test_the_graph_and_versions_are_unchanged():
     gl.manual_seed(3)
     x = gl.randn(4, 3, requires_grad=True)
     mask = gl.nn.functional.dropout(x, 0.5)
@@ -253,7 +253,7 @@ def test_the_graph_state_and_versions_stay():
     assert np.array_equal(first.steps[-1].shares[-1]["total"], second.steps[-1].shares[-1]["total"])
 
 
-def test_what_retains_its_gradient_keeps_the_one_it_had():
+def test_a_retained_gradient_is_unchanged():
     a, b, c, out = small()
     c.retain_grad()
     gl.step_through(out)
@@ -264,7 +264,7 @@ def test_what_retains_its_gradient_keeps_the_one_it_had():
     assert c.grad.item() == 2 and b.grad.item() == 18
 
 
-def test_hooks_run_and_are_told_of():
+def test_hooks_run_and_are_mentioned():
     a, b, c, out = small()
     c.register_hook(lambda g: g * 10)
     b.register_hook(lambda g: g + 1)
@@ -282,14 +282,14 @@ def test_a_leaf_has_no_steps():
     assert walk.steps == [] and "is a leaf" in walk.text()
 
 
-def test_a_leaf_that_is_gone_is_still_stepped_to():
+def test_a_freed_leaf_still_has_a_step():
     x = gl.tensor(2.0, requires_grad=True)
     y = x * x
     del x
     assert gl.step_through(y).steps[-1].shares[-1]["total"] == 4
 
 
-def test_errors_say_what_to_do():
+def test_errors_have_advice():
     a, b, c, out = small()
     out.backward()
     with pytest.raises(RuntimeError, match=r"second time.*Compute out again.*out\.backward\(retain_graph=True\)"):
@@ -310,18 +310,18 @@ def test_errors_say_what_to_do():
         gl.step_through(gl.ones(()))
 
 
-def test_closed_it_holds_no_tensor():
+def test_closing_releases_all_tensors():
     import gc
     import weakref
 
-    def closed():
+    def step_and_close():
         a, b, c, out = small()
         walk = gl.step_through(out)
         text = walk.text()
         walk.close()
         return walk, text, [weakref.ref(t) for t in (a, b, c, out)] + [weakref.ref(out.grad_fn)]
 
-    walk, text, refs = closed()
+    walk, text, refs = step_and_close()
     gc.collect()
     assert [ref() for ref in refs] == [None] * 5
     assert walk.text() == text and walk.is_closed
@@ -329,7 +329,7 @@ def test_closed_it_holds_no_tensor():
         walk.again(2.0)
 
 
-def test_large_cotangents_are_statistics(monkeypatch):
+def test_large_cotangents_are_shown_as_statistics(monkeypatch):
     from gradlab.explore.steps import sweep
 
     monkeypatch.setattr(sweep.SweepRecord.__init__, "__defaults__", (100_000,))
@@ -399,7 +399,7 @@ def test_hooks_and_retained_gradients_of_torch():
 
 
 @pytest.mark.torch
-def test_what_torch_unpacks_once_is_left_alone():
+def test_saved_tensors_that_torch_unpacks_once_are_not_read():
     import torch
     from torch.utils.checkpoint import checkpoint
 
@@ -413,9 +413,9 @@ def test_what_torch_unpacks_once_is_left_alone():
     np.testing.assert_allclose(final_totals(walk)[next(i for i, n in enumerate(walk.trace.nodes) if n.name == "w")], w.grad)
 
 
-def test_in_a_cell_that_is_recorded_the_cells_own_sweep_is_told():
+def test_a_recorded_cell_reports_its_own_sweep():
     space = {"gl": gl}
-    trace = traced(
+    trace = trace_cell(
         """
 a = gl.tensor(2.0, requires_grad=True)
 y = a * a
@@ -429,7 +429,7 @@ y.backward()
     assert [(step.line, step.place.source) for step in steps] == [(3, "a * a")] and steps[0].shares[-1]["total"] == 4
 
 
-def test_one_element_is_a_start_that_can_be_multiplied():
+def test_a_start_of_one_element_is_broadcast():
     x = gl.tensor([2.0], requires_grad=True)
     walk = gl.step_through(x * 3)
     assert walk.view()["linear"] and walk.steps[0].shares[0]["total"].tolist() == [3]

@@ -1,4 +1,4 @@
-"""Saved pages and displays of the steps: complete, bounded, escaped, and loading nothing."""
+"""Saved pages and displays of the steps are complete, bounded and escaped, and load nothing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def data_of(page):
     return json.loads(re.search(r'<script type="application/json" id="steps">(.*?)</script>', page, re.DOTALL)[1])
 
 
-def test_a_page_allows_its_own_script_and_style_and_nothing_else(tmp_path):
+def test_a_page_allows_only_its_own_script_and_style(tmp_path):
     page = small().save(tmp_path / "back.html").read_text()
     policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1])
     allowed = dict(part.split(" ", 1) for part in policy.split("; "))
@@ -77,7 +77,7 @@ def test_names_and_sources_are_escaped(tmp_path):
     assert "<script" not in shown and html.escape("</script>")[:9] in shown
 
 
-def test_a_page_says_what_it_contains_and_leaves_it_out_if_asked(tmp_path):
+def test_a_page_names_its_contents_and_can_omit_them(tmp_path):
     page = small().save(tmp_path / "back.html").read_text()
     assert "3.125" in page and "a * b" in page and "This page contains values" in page
     for name in ("back.html", "back.svg"):
@@ -91,7 +91,7 @@ def test_a_page_says_what_it_contains_and_leaves_it_out_if_asked(tmp_path):
     assert "gl-orange" not in data["figure"]["svg"]
 
 
-def test_statements_on_one_line_stand_there_in_their_order():
+def test_statements_on_one_line_are_in_their_order():
     x = gl.tensor(2.0, requires_grad=True)
     with gl.record_sites():
         y = x**3; z = y.exp(); out = 2 * z  # noqa: E702  # fmt: skip
@@ -99,14 +99,14 @@ def test_statements_on_one_line_stand_there_in_their_order():
     assert text == "y = x**3; z = y.exp(); out = 2 * z"
 
 
-def test_a_step_has_the_rule_with_what_the_operation_was_given():
+def test_a_step_has_the_rule_with_the_operation_s_arguments():
     x = gl.tensor(2.0, requires_grad=True)
     (step,) = gl.step_through(x**3).view()["steps"]
     assert len(step["rule"]) == 2 and ["mn", "3"] in step["rule"][1]
     assert gl.step_through(x**3).view(values=False)["steps"][0]["rule"] is None
 
 
-def test_an_animation_is_a_slide_and_stands_still_if_asked(tmp_path):
+def test_an_animation_is_a_slide_and_can_be_stopped(tmp_path):
     svg = small().save(tmp_path / "back.svg").read_text()
     root = ET.fromstring(svg)
     assert (root.get("width"), root.get("height")) == ("1280", "720")
@@ -150,7 +150,7 @@ def test_a_gif_and_a_pdf(tmp_path):
         assert picture.width * 9 == picture.height * 16
 
 
-def test_another_ending_is_refused(tmp_path):
+def test_another_suffix_is_an_error(tmp_path):
     with pytest.raises(ValueError, match=r"\.html, \.svg, \.gif or \.pdf, got 'back\.png'"):
         small().save(tmp_path / "back.png")
 

@@ -1,4 +1,4 @@
-"""Terms: each is escaped, plain where there is no hover, and has a section in the documentation."""
+"""Terms: each is escaped, is plain text without a tooltip, and has a section in the documentation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_term_has_a_section_in_the_documentation(name):
     assert re.search(rf"^\({name}\)=\n## ", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-def test_the_example_of_a_leaf_prints_what_the_page_says(capsys):
+def test_the_example_of_a_leaf_prints_the_output_on_the_page(capsys):
     code, printed = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[:2]
     exec(code, {})
     assert capsys.readouterr().out == printed

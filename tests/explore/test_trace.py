@@ -1,5 +1,5 @@
-"""The trace: values at every node equal those of `retain_grad` and NumPy, in gradlab and in PyTorch, and nothing is left
-behind."""
+"""The trace: values at every node equal those of `retain_grad` and NumPy, in gradlab and in PyTorch, and nothing of it stays
+in the program."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ UNARY = ["tanh", "sigmoid", "exp", "relu", "sin", "neg"]
 
 
 def program(lib, seed, size):
-    """A random program of named tensors: (leaves, intermediates, loss), each intermediate retains its gradient."""
+    """Run a random program, and return its named tensors (leaves, intermediates, loss); intermediates retain their gradients."""
     draw = random.Random(seed)
     rng = np.random.default_rng(seed)
     space = {f"x{i}": tensor(lib, rng.normal(size=size) * 0.5) for i in range(3)}
@@ -82,7 +82,7 @@ def program(lib, seed, size):
 @both
 @pytest.mark.parametrize("size", [3, 40])
 @pytest.mark.parametrize("seed", range(12))
-def test_values_and_gradients_are_what_retain_grad_says(lib, seed, size):
+def test_values_and_gradients_match_retain_grad(lib, seed, size):
     space = {}
     with Recorder(lambda: space) as recorder:
         made, loss = program(lib, seed, size)
@@ -129,7 +129,7 @@ def test_shares_add_up_and_are_the_projections(lib, seed):
 
 
 @both
-def test_odd_numbers_are_counted(lib):
+def test_special_numbers_are_counted(lib):
     x = tensor(lib, [0.0, 1.0, -1.0, *[2.0] * 20])
     with Recorder(lambda: {"x": x}) as recorder:
         x.log().sum().backward()
@@ -141,7 +141,7 @@ def test_odd_numbers_are_counted(lib):
 
 
 @both
-def test_what_was_overwritten_is_not_made_up(lib):
+def test_overwritten_values_are_unknown(lib):
     x = tensor(lib, np.ones(50))
     with Recorder(lambda: {"x": x}) as recorder:
         y = x * 2
@@ -178,8 +178,8 @@ def test_lines_constants_inputs_indices_and_names(lib):
 
 
 @both
-def test_operands_of_a_call_are_those_of_its_arguments(lib):
-    """`F` is not an operand, and an argument given by keyword is where its position is."""
+def test_operands_of_a_call_are_its_arguments(lib):
+    """`F` is not an operand, and a keyword argument is at its position."""
     nn, F = lib.nn, lib.nn.functional
     net, x, labels, goal = nn.Linear(3, 4), lib.ones(8, 3), lib.tensor([0, 1, 2, 3] * 2), lib.zeros(8, 4)
     with gl.tracing() as traced:
@@ -196,7 +196,7 @@ def test_operands_of_a_call_are_those_of_its_arguments(lib):
 
 
 @both
-def test_modules_are_told_by_their_paths(lib):
+def test_modules_are_named_by_their_paths(lib):
     model = lib.nn.Sequential(lib.nn.Linear(3, 4), lib.nn.Sequential(lib.nn.Tanh(), lib.nn.Linear(4, 1)))
     X = lib.ones(2, 3)
     with Recorder(lambda: {"model": model}) as recorder:
@@ -219,7 +219,7 @@ def test_modules_are_told_by_their_paths(lib):
 
 @both
 @pytest.mark.parametrize("how", ["detach", "data", "no_grad", "item", "numpy"])
-def test_cuts_name_what_is_behind_them(lib, how):
+def test_cuts_name_the_leaves_behind_them(lib, how):
     w, v = tensor(lib, [2.0]), tensor(lib, [3.0])
     with Recorder(lambda: {"w": w, "v": v}) as recorder:
         y = w * 5
@@ -245,7 +245,7 @@ def test_cuts_name_what_is_behind_them(lib, how):
 
 # ------------------------------------------------------------------------------------------------------ loops and limits
 @both
-def test_the_last_sweep_that_was_seen_is_the_one(lib):
+def test_the_trace_is_of_the_last_recorded_sweep(lib):
     w = tensor(lib, [1.0])
     with Recorder(lambda: {"w": w}) as recorder:
         for k in range(5):
@@ -259,19 +259,19 @@ def test_the_last_sweep_that_was_seen_is_the_one(lib):
 @pytest.mark.parametrize(
     ("looking", "running", "seen"),
     [
-        (0.0, 0.0, 6),  # nothing is spent
-        (0.6, 0.0, 1),  # 1 s is free: 0.4 s are left after one, less than the two that are kept for the end
-        (0.3, 0.0, 2),  # 0.7 s after the first; nothing after the early ones, since the program takes no time
-        (0.1, 0.3, 2),  # then a fifth of the program's time: 0.06 s, 0.12 s, 0.18 s and 0.24 s, of which 0.1 s are spent
+        (0.0, 0.0, 6),  # no cost
+        (0.6, 0.0, 1),  # 1 s is free: 0.4 s remain after one sweep, less than the two reserved for the end
+        (0.3, 0.0, 2),  # 0.7 s remain after the first; nothing is added after the early ones, since the program takes no time
+        (0.1, 0.3, 2),  # then a fifth of the program's time: 0.06 s, 0.12 s, 0.18 s and 0.24 s, minus the 0.1 s spent
         (0.02, 0.3, 6),
-        (8.0, 100.0, 2),  # after its first ten seconds a twentieth: 6.5, 11.5, 16.5 and 21.5 s, of which 8 s are spent
+        (8.0, 100.0, 2),  # after its first ten seconds a twentieth: 6.5, 11.5, 16.5 and 21.5 s, minus the 8 s spent
         (1.0, 100.0, 6),
     ],
 )
 @pytest.mark.parametrize("known", [False, True])
-def test_looking_takes_no_more_than_its_share(lib, looking, running, seen, known, monkeypatch, clock):
-    """`looking` seconds at each sweep that is seen, `running` seconds of the program's own before each. Where the program tells
-    how long its loop is (`known`), the last is seen in any case. (Two sweeps are early ones here.)"""
+def test_recording_takes_no_more_than_its_share(lib, looking, running, seen, known, monkeypatch, clock):
+    """Recording a sweep takes `looking` seconds, and the program takes `running` seconds before each. If the length of the loop
+    is `known`, the last sweep is always recorded. (Two sweeps count as early here.)"""
     monkeypatch.setattr(pacing, "EARLY", 2)
     w, finish = tensor(lib, [1.0]), Recorder._finish
     monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(looking), finish(self, sweep))[1])
@@ -292,8 +292,8 @@ def test_looking_takes_no_more_than_its_share(lib, looking, running, seen, known
 
 
 @both
-def test_a_look_ends_when_its_time_has_run_out(lib, monkeypatch, clock):
-    """Of the operations before the second sweep, each takes 0.3 s to see, and there is 1 s for it."""
+def test_recording_ends_when_its_time_has_run_out(lib, monkeypatch, clock):
+    """Recording each operation before the second sweep takes 0.3 s, and 1 s is allowed."""
     monkeypatch.setattr(pacing, "EARLY", 2)
     w, kept = tensor(lib, [1.0]), []
     with Recorder(lambda: {"w": w}) as recorder:
@@ -309,7 +309,7 @@ def test_a_look_ends_when_its_time_has_run_out(lib, monkeypatch, clock):
 
 
 @both
-def test_values_are_of_the_sweep_and_not_of_what_came_after(lib):
+def test_values_are_those_of_the_sweep_and_not_later_ones(lib):
     w = tensor(lib, [1.0, 2.0])
     optimizer = lib.optim.SGD([w], lr=0.5)
     with Recorder(lambda: {"w": w}) as recorder:
@@ -323,21 +323,21 @@ def test_values_are_of_the_sweep_and_not_of_what_came_after(lib):
 
 
 @both
-def test_what_a_derivative_computes_has_no_operands_of_the_users(lib):
+def test_operations_of_a_derivative_have_no_operands_in_the_program(lib):
     x = tensor(lib, [3.0])
     with Recorder(lambda: {"x": x}) as recorder:
         (d,) = lib.autograd.grad((x**3).sum(), x, create_graph=True)
         (d * x * 5).sum().backward()
     trace = recorder.trace()
     words = {operand.text for node in trace.nodes for operand in node.operands}
-    assert "5" in words and words <= {"5", "3", ""}, "d is 3·x ** 2: neither `x ** 3` nor `lib.autograd` is an operand of it"
+    assert "5" in words and words <= {"5", "3", ""}, "d is 3·x ** 2, and neither `x ** 3` nor `lib.autograd` is its operand"
     assert "d" in {node.name for node in trace.nodes}
 
 
-# ---------------------------------------------------------------------------------------------------- nothing left behind
+# ----------------------------------------------------------------------------------------------------------- side effects
 @both
 @pytest.mark.parametrize("ends", ["well", "in an error", "in an error of the sweep"])
-def test_nothing_is_left_behind(lib, ends):
+def test_hooks_and_modes_are_removed(lib, ends):
     model = lib.nn.Linear(2, 1)
 
     def stop(g):
@@ -366,7 +366,7 @@ def test_nothing_is_left_behind(lib, ends):
 
 
 @both
-def test_what_was_seen_is_let_go(lib):
+def test_recorded_tensors_are_released(lib):
     x = tensor(lib, np.ones(100))
     recorder = Recorder(lambda: {"x": x})
     with recorder:
@@ -381,7 +381,7 @@ def test_what_was_seen_is_let_go(lib):
 
 
 @both
-def test_other_threads_are_not_seen(lib):
+def test_other_threads_are_not_recorded(lib):
     x = tensor(lib, [1.0])
     with Recorder(lambda: {"x": x}) as recorder:
         thread = threading.Thread(target=lambda: (x * 3).sum().backward())
@@ -393,7 +393,7 @@ def test_other_threads_are_not_seen(lib):
 
 
 @both
-def test_a_private_sweep_changes_nothing(lib):
+def test_a_private_sweep_has_no_side_effects(lib):
     x = tensor(lib, [1.0, 2.0])
     y = (x * x).sum()
     lib.manual_seed(3)
@@ -406,7 +406,7 @@ def test_a_private_sweep_changes_nothing(lib):
     assert x.grad.tolist() == [2.0, 4.0]
 
 
-def test_tracing_outside_of_a_cell():
+def test_tracing_outside_a_cell():
     w = gl.tensor([1.0, 2.0], requires_grad=True)
     with gl.tracing() as traced:
         loss = (w * w).sum()
@@ -430,7 +430,7 @@ def test_tracing_outside_of_a_cell():
 
 
 @pytest.mark.torch
-def test_other_modes_of_torchs_stay_where_they_are():
+def test_other_modes_of_torch_keep_their_place():
     from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
     class Mode(TorchFunctionMode):

@@ -1,4 +1,4 @@
-"""Several models in one program: each is identified by its leaves, has a name of its own, and is examined to its end."""
+"""Several models in one program: each is identified by its leaves, has its own name, and is examined up to its end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sweep(lib, net, *seeds):
     return loss
 
 
-# --------------------------------------------------------------------------------------------------- which belong together
+# ----------------------------------------------------------------------------------------------------- sweeps of one model
 @both
 def test_each_model_of_a_loop_is_one_training(lib):
     space, norms, said = {}, [], []
@@ -53,17 +53,17 @@ def test_each_model_of_a_loop_is_one_training(lib):
         assert [(one.sweeps, one.over) for one in known] == [(4, True), (4, True), (4, False)]
         assert labels([one.identity for one in known]) == ["act=Sigmoid", "act=Tanh", "act=ReLU"]
         recorder.end_training(known[2])
-    assert [type(one).__name__ for one in said] == ["Sigmoid", "Tanh", "ReLU"], "each is looked at with the names it had"
+    assert [type(one).__name__ for one in said] == ["Sigmoid", "Tanh", "ReLU"], "each is examined with its names at that time"
     assert [one.diagnosis for one in known] == [1, 2, 3]
     for training, expected in zip(known, norms, strict=True):
         trace = training.trace
         assert (trace.sweep, trace.sweeps) == (4, 4)
-        assert len(trace.leaves) == 4 and len({leaf.name for leaf in trace.leaves}) == 4, "never two models in one table"
+        assert len(trace.leaves) == 4 and len({leaf.name for leaf in trace.leaves}) == 4, "no table has two models"
         np.testing.assert_allclose(sorted(leaf.gradient.norm for leaf in trace.leaves), sorted(expected), rtol=1e-5)
 
 
 @both
-def test_a_model_that_was_replaced_is_let_go(lib):
+def test_a_model_that_was_replaced_is_released(lib):
     space, gone = {}, []
     with Recorder(lambda: space) as recorder:
         for _ in range(3):
@@ -76,7 +76,7 @@ def test_a_model_that_was_replaced_is_let_go(lib):
 
 
 @both
-def test_models_that_take_turns_are_two_and_go_on(lib):
+def test_models_that_take_turns_are_two_trainings(lib):
     space = {"a": net_of(lib), "b": net_of(lib, "Tanh")}
     with Recorder(lambda: space) as recorder:
         for i in range(5):
@@ -93,7 +93,7 @@ def test_models_that_take_turns_are_two_and_go_on(lib):
 
 @both
 def test_losses_that_share_parameters_are_one_training(lib):
-    """A critic learns alone first, then a generator through it: as in an adversarial network."""
+    """A critic is trained first, then a generator through it, as in an adversarial network."""
     space = {"critic": net_of(lib), "generator": lib.nn.Linear(3, 3)}
     with Recorder(lambda: space) as recorder:
         for i in range(3):
@@ -118,28 +118,28 @@ def test_two_trainings_that_a_loss_joins_become_one(lib):
 
 
 @both
-def test_weights_of_a_model_by_hand_are_told_apart_and_single_tensors_are_not(lib):
+def test_models_by_hand_are_distinguished_and_single_tensors_are_not(lib):
     space = {}
 
-    def made(*shape):
+    def parameter(*shape):
         return lib.tensor(np.ones(shape, np.float32), requires_grad=True)
 
     with Recorder(lambda: space) as recorder:
         for scale in (1.0, 2.0):
-            space["W1"], space["W2"] = made(3, 4), made(4, 1)
+            space["W1"], space["W2"] = parameter(3, 4), parameter(4, 1)
             for _ in range(2):
-                (made(2, 3).detach() @ space["W1"] @ space["W2"] * scale).sum().backward()
+                (parameter(2, 3).detach() @ space["W1"] @ space["W2"] * scale).sum().backward()
         for n in range(3):
-            space["x"] = made(3)
+            space["x"] = parameter(3)
             (space["x"] ** n).sum().backward()
-            (made(3, 4) @ made(4, 1)).sum().backward()  # copies that are made anew at each step, as in meta-learning
+            (parameter(3, 4) @ parameter(4, 1)).sum().backward()  # copies that are created at each step, as in meta-learning
         assert [(one.sweeps, len(one.keys)) for one in recorder.trainings.known] == [(2, 2), (2, 2)]
         assert recorder.trainings.rest.sweeps == 2 + 6
         assert labels([one.identity for one in recorder.trainings.known]) == ["scale=1", "scale=2"]
 
 
 @both
-def test_there_is_an_end_to_models(lib):
+def test_the_number_of_models_is_bounded(lib):
     space = {}
     with Recorder(lambda: space) as recorder:
         for i in range(MAX_TRAININGS + 5):
@@ -152,7 +152,7 @@ def test_there_is_an_end_to_models(lib):
 
 
 @both
-def test_when_there_is_no_time_each_model_is_looked_at_all_the_same(lib, monkeypatch, clock):
+def test_each_model_is_examined_even_if_there_is_no_time(lib, monkeypatch, clock):
     finish = Recorder._finish
     monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(60.0), finish(self, sweep))[1])
     space = {}
@@ -165,12 +165,12 @@ def test_when_there_is_no_time_each_model_is_looked_at_all_the_same(lib, monkeyp
         assert [(one.sweeps, one.shown_sweep.number) for one in known] == [(3, 1), (3, 1), (3, 1)], "the last one is unknown"
         recorder.end_training(known[2])
     places = [node.place for one in known for node in one.trace.nodes if node.kind == "operation"]
-    assert sum(place is None for place in places) < len(places), "the first of them with its lines"
+    assert sum(place is None for place in places) < len(places), "the first has its lines"
 
 
 @both
-def test_one_backward_for_each_model_has_its_lines_though_there_is_no_time(lib, monkeypatch, clock):
-    """The source shows that a loop makes a model in each pass, so the next one's operations are recorded, too."""
+def test_one_backward_for_each_model_has_its_lines_without_time(lib, monkeypatch, clock):
+    """The source shows that a loop creates a model in each iteration, so the next one's operations are recorded, too."""
     finish = Recorder._finish
     monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(60.0), finish(self, sweep))[1])
     with Recorder(dict) as recorder:
@@ -183,7 +183,7 @@ def test_one_backward_for_each_model_has_its_lines_though_there_is_no_time(lib, 
         assert all(node.place is not None for node in one.trace.nodes if node.kind == "operation")
 
 
-# ------------------------------------------------------------------------------------------------------------- their names
+# ------------------------------------------------------------------------------------------------------------------- names
 def training(loops=(), given=(), model="", line=""):
     values = ({(name, 0): text for name, text in dict(one).items()} for one in (loops, given))
     return Identity(model, line, next(values), next(values))
@@ -210,7 +210,7 @@ def test_labels(trainings, expected):
     assert labels(trainings) == expected
 
 
-def test_a_value_that_has_changed_tells_nothing_any_more():
+def test_a_value_that_has_changed_is_not_used_as_a_label():
     import sys
 
     identity = Identity()
@@ -269,7 +269,7 @@ def test_values_are_those_of_loops_comprehensions_and_arguments():
     assert by_name(loops)["rate"] == "0.2" and by_name(given)["lr"] == "0.2"
 
 
-# ------------------------------------------------------------------------------------------------------ how far it has come
+# ----------------------------------------------------------------------------------------------------------------- progress
 class Config:
     epochs = 2
 
@@ -277,7 +277,7 @@ class Config:
         self.steps = 3
 
 
-def seen(progress):
+def update_progress(progress):
     progress.update(users_frames(sys._getframe(1), lambda name: name != __file__))
     return progress.done, progress.last
 
@@ -289,18 +289,18 @@ def loops_with_known_ends():
     data, config, count = ["a", "b", "c"], Config(), 5
 
     def ranges(p):
-        return [seen(p) for _ in range(count)]
+        return [update_progress(p) for _ in range(count)]
 
     def over_names(p):
-        return [seen(p) for i in range(1, 2 * N - 3)]
+        return [update_progress(p) for i in range(1, 2 * N - 3)]
 
-    def enumerated(p):
-        return [seen(p) for i, x in enumerate(data, 1)]
+    def enumeration(p):
+        return [update_progress(p) for i, x in enumerate(data, 1)]
 
     def lists(p):
         found = []
         for _ in data:
-            done = seen(p)
+            done = update_progress(p)
             found.append(done)
         return found
 
@@ -308,70 +308,70 @@ def loops_with_known_ends():
         found = []
         for _step in range(config.steps):
             for _ in zip(data, range(9), strict=False):
-                found += [seen(p)]
+                found += [update_progress(p)]
         return found
 
-    return [ranges, over_names, enumerated, lists, attributes]
+    return [ranges, over_names, enumeration, lists, attributes]
 
 
 @pytest.mark.parametrize("program", loops_with_known_ends(), ids=lambda program: program.__name__)
-def test_a_loop_tells_how_far_it_has_come(program):
-    """At the start of a sweep, the loop reports the share that will be done after the next one, from the second sweep on."""
+def test_the_progress_of_a_loop(program):
+    """From the second sweep on, the progress at the start of a sweep is the share that is done after the next one."""
     found = program(Progress())
     total = len(found)
-    first = 4 if program.__name__ == "attributes" else 1  # an outer loop is the training's own once it has gone on
+    first = 4 if program.__name__ == "attributes" else 1  # an outer loop counts once its second iteration has begun
     for i, (done, last) in enumerate(found[first:], start=first):
         assert done == pytest.approx(min(1.0, (i + 2) / total)), i
         assert last == (i == total - 2)
 
 
-def test_the_last_of_several_sweeps_of_a_pass_is_the_last():
+def test_the_last_of_several_sweeps_of_an_iteration_is_the_last():
     """A critic and a generator that take turns."""
     progress, found = Progress(), []
     for _ in range(4):
-        found.append(seen(progress)[1])
-        found.append(seen(progress)[1])
-        found.append(seen(progress)[1])
+        found.append(update_progress(progress)[1])
+        found.append(update_progress(progress)[1])
+        found.append(update_progress(progress)[1])
     assert found == [False] * 10 + [True, False]
 
 
-def test_ends_that_were_none_are_told_a_few_times():
-    """The inner loop has the outer one's variable, so its passes cannot be distinguished."""
+def test_wrong_ends_are_reported_a_few_times():
+    """The inner loop has the outer one's variable, so its iterations cannot be distinguished."""
     progress, found = Progress(), []
     for _ in range(20):
         for _ in range(3):
-            found += (seen(progress)[1],)
+            found += (update_progress(progress)[1],)
     assert found.count(True) == 3
 
 
-def test_nothing_is_said_of_loops_without_a_known_end():
+def test_loops_without_a_known_end_have_no_progress():
     progress, data = Progress(), iter([1, 2, 3])
     found = []
     for _ in data:
-        found += (seen(progress),)
+        found += (update_progress(progress),)
     while len(found) < 5:
-        found.append(seen(progress))
+        found.append(update_progress(progress))
     assert set(found) == {(None, False)}
 
 
 def test_a_range_is_read_and_not_called():
     class Loud:
         def __getattr__(self, name):
-            raise AssertionError("it was asked")
+            raise AssertionError("a method was called")
 
         def __len__(self):
-            raise AssertionError("it was asked")
+            raise AssertionError("a method was called")
 
         def __iter__(self):
             return iter([1, 2])
 
     progress, loud = Progress(), Loud()
     for _ in loud:
-        found = seen(progress)
+        found = update_progress(progress)
     assert found == (None, False)
 
 
-def test_a_loop_whose_body_names_parameters_makes_no_model():
+def test_a_loop_that_uses_parameters_creates_no_model():
     progress, parameters, over = Progress(), [gl.ones(1, requires_grad=True), gl.ones(1, requires_grad=True)], []
     for step in range(N):
         for p in parameters:
@@ -379,9 +379,9 @@ def test_a_loop_whose_body_names_parameters_makes_no_model():
         if step == 0:
             frames = users_frames(sys._getframe(), lambda name: name != __file__)
             progress.begin(frames, lambda value: any(value is one for one in parameters))
-        seen(progress)
+        update_progress(progress)
         over.append(progress.over)
-    assert over == [True] + [False] * (N - 1), "the second pass still trains what the first did"
+    assert over == [True] + [False] * (N - 1), "the second iteration trains the same parameters"
 
 
 # -------------------------------------------------------------------------------------------------------------- identities
@@ -389,8 +389,8 @@ class Thing:
     pass
 
 
-def test_the_id_of_a_dead_object_is_no_others_key():
-    """Python gives a new object the memory of one that has just died."""
+def test_the_id_of_a_freed_object_is_not_reused_as_a_key():
+    """Python gives a new object the memory of one that has just been freed."""
     identities = Identities()
     old = Thing()
     first = identities.key(old)
@@ -407,7 +407,7 @@ def test_the_id_of_a_dead_object_is_no_others_key():
 
 
 @both
-def test_events_of_a_dead_model_are_not_a_living_ones(lib):
+def test_events_of_a_freed_model_are_not_those_of_another(lib):
     space = {}
     with Recorder(lambda: space) as recorder:
         for _ in range(6):
@@ -426,7 +426,7 @@ def test_events_of_a_dead_model_are_not_a_living_ones(lib):
 # ------------------------------------------------------------------------------------------------------------- taking turns
 @both
 def test_models_that_take_turns_through_one_line_keep_their_counts(lib, monkeypatch, clock):
-    """An ensemble. If there is no time, the graph shows which model a sweep belongs to, rather than the line."""
+    """In an ensemble without time for recording, the graph and not the line determines the model of a sweep."""
     finish = Recorder._finish
     monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(60.0), finish(self, sweep))[1])
     space = {"a": net_of(lib), "b": net_of(lib)}
@@ -442,8 +442,8 @@ def test_models_that_take_turns_through_one_line_keep_their_counts(lib, monkeypa
 
 
 @both
-def test_a_count_is_that_of_the_end(lib, monkeypatch, clock):
-    """The trace of `a` is made when `b` begins; what nobody looked at since counts all the same."""
+def test_the_count_includes_all_sweeps(lib, monkeypatch, clock):
+    """The trace of `a` is made when `b` begins, and later unrecorded sweeps still count."""
     finish = Recorder._finish
     monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(60.0), finish(self, sweep))[1])
     space = {"a": net_of(lib), "b": net_of(lib)}
@@ -459,7 +459,7 @@ def test_a_count_is_that_of_the_end(lib, monkeypatch, clock):
 
 
 @both
-def test_a_model_whose_first_sweep_fails_leaves_the_others_graph(lib):
+def test_a_model_whose_first_sweep_fails_keeps_the_other_s_graph(lib):
     space = {"a": net_of(lib), "b": net_of(lib)}
     with Recorder(lambda: space) as recorder:
         sweep(lib, space["a"])
@@ -473,7 +473,7 @@ def test_a_model_whose_first_sweep_fails_leaves_the_others_graph(lib):
 
 
 @both
-def test_models_by_hand_that_take_turns_are_told_apart(lib):
+def test_models_by_hand_that_take_turns_are_distinguished(lib):
     space = {name: lib.tensor(np.ones((3, 3), np.float32), requires_grad=True) for name in "abcd"}
     x = lib.tensor(np.ones((2, 3), np.float32))
     with Recorder(lambda: space) as recorder:
@@ -484,7 +484,7 @@ def test_models_by_hand_that_take_turns_are_told_apart(lib):
 
 
 @both
-def test_nothing_of_a_model_lives_once_it_is_forgotten(lib):
+def test_a_forgotten_model_is_freed(lib):
     space = {"net": net_of(lib)}
     gone = weakref.ref(space["net"])
     recorder = Recorder(lambda: space)
@@ -497,7 +497,7 @@ def test_nothing_of_a_model_lives_once_it_is_forgotten(lib):
 
 
 @pytest.mark.torch
-def test_a_sampler_without_a_length_is_the_programs_affair():
+def test_a_sampler_whose_length_raises():
     pytest.importorskip("torch")
 
     class Endless(torch.utils.data.Sampler):

@@ -1,5 +1,5 @@
-"""A program of PyTorch's that is recorded is the same program: nothing of ours is among what its modes, hooks, compiler and
-profiler see, and tensors of every kind are shown as what they are."""
+"""Recording does not change a PyTorch program: its modes, hooks, compiler and profiler see no operation of gradlab. Tensors of
+every kind are described correctly."""
 
 import gc
 import threading
@@ -27,7 +27,7 @@ def same_warnings(program):
     results = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        program()  # what torch warns of once in a process
+        program()  # triggers warnings that torch gives once in a process
     for recorded in (False, True):
         torch.manual_seed(0)
         with warnings.catch_warnings(record=True) as warned:
@@ -57,13 +57,13 @@ def sparse_csr():
     return a.grad.to_dense(), b.grad
 
 
-def nested():
+def nested_tensor():
     n = torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(4, 3)], requires_grad=True)
     (n * 2).to_padded_tensor(0.0).sum().backward()
     return (n.grad.to_padded_tensor(0.0),)
 
 
-def jagged():
+def jagged_tensor():
     parts = [torch.randn(2, 3), torch.randn(4, 3)]
     n = torch.nested.nested_tensor(parts, requires_grad=True, layout=torch.jagged)
     (n * 2).to_padded_tensor(0.0).sum().backward()
@@ -122,20 +122,20 @@ def float8():
     return (w.grad,)
 
 
-def quantized():
+def quantized_tensor():
     w = torch.randn(4, 5, requires_grad=True)
     q = torch.quantize_per_tensor(torch.randn(4, 5), 0.1, 0, torch.qint8)
     (w * q.dequantize()).sum().backward()
     return (w.grad,)
 
 
-def mapped():
+def vmap():
     w = torch.randn(4, requires_grad=True)
     torch.vmap(lambda x: (x * w).sum())(torch.randn(3, 4)).sum().backward()
     return (w.grad,)
 
 
-def transformed():
+def func_grad():
     w = torch.randn(4, requires_grad=True)
     torch.func.grad(lambda x: (x * w).sum())(torch.randn(4)).sum().backward()
     return (w.grad,)
@@ -153,14 +153,14 @@ class Mixed(torch.autograd.Function):
         return g[1] * 2, g[3] * 3
 
 
-def mixed():
+def mixed_outputs():
     a, b = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
     _, y, _, z = Mixed.apply(a, b)
     torch.autograd.backward([(y * y).sum(), (y * z).sum()])
     return a.grad, b.grad
 
 
-def masked():
+def tensor_with_mask():
     from torch.masked import masked_tensor
 
     m = masked_tensor(torch.randn(3), torch.tensor([True, False, True]), requires_grad=True)
@@ -169,7 +169,7 @@ def masked():
 
 
 def two():
-    """A subclass that dispatches by itself, the loss among its tensors."""
+    """Run a program with a subclass that implements `__torch_dispatch__`, including the loss."""
     from torch.testing._internal.two_tensor import TwoTensor
 
     t = TwoTensor(torch.randn(3), torch.randn(3)).requires_grad_()
@@ -179,7 +179,7 @@ def two():
 
 
 def forbidden_view():
-    """Return a view for which torch raises an error when its history is read."""
+    """Return a view whose `grad_fn` raises an error when it is read."""
     w = torch.randn(4, requires_grad=True)
     base = torch.zeros(4)
     with torch.no_grad():
@@ -193,8 +193,8 @@ def forbidden_view():
 KINDS = [
     (sparse, "a", "sparse, 50 of 2\N{NARROW NO-BREAK SPACE}500 stored"),
     (sparse_csr, "a", "sparse CSR, 50 of 2\N{NARROW NO-BREAK SPACE}500 stored"),
-    (nested, "n", "nested, 2 tensors"),
-    (jagged, "n", "a NestedTensor"),
+    (nested_tensor, "n", "nested, 2 tensors"),
+    (jagged_tensor, "n", "a NestedTensor"),
     (mkldnn, "w", ""),
     (meta, "w", "meta, no numbers"),
     (fake, "w", "fake, no numbers"),
@@ -202,18 +202,18 @@ KINDS = [
     (inference, "w", ""),
     (inference_that_requires_grad, "v", ""),
     (float8, "w", ""),
-    (quantized, "w", ""),
-    (mapped, "w", ""),
-    (transformed, "w", ""),
-    (mixed, "a", ""),
-    (masked, "m", "a MaskedTensor"),
+    (quantized_tensor, "w", ""),
+    (vmap, "w", ""),
+    (func_grad, "w", ""),
+    (mixed_outputs, "a", ""),
+    (tensor_with_mask, "m", "a MaskedTensor"),
     (two, "t", "a TwoTensor"),
     (forbidden_view, "w", ""),
 ]
 
 
 @pytest.mark.parametrize(("program", "name", "form"), [pytest.param(*row, id=row[0].__name__) for row in KINDS])
-def test_each_kind_of_tensor_is_recorded_as_what_it_is(program, name, form):
+def test_kinds_of_tensors_are_recorded(program, name, form):
     traced = same_warnings(program)
     assert traced is not None
     leaf = next(leaf for leaf in traced.trace.leaves if leaf.name == name)
@@ -223,7 +223,7 @@ def test_each_kind_of_tensor_is_recorded_as_what_it_is(program, name, form):
     assert (leaf.value is None) == ("no numbers" in form or form[:2] in ("a ", "ne"))
 
 
-def test_what_an_operation_makes_is_said_in_the_graph():
+def test_the_graph_names_the_kind_of_a_result():
     with gl.tracing() as traced:
         mkldnn()
     assert "mkldnn" in [node.detail for node in traced.trace.nodes if node.label == "to_mkldnn"]
@@ -241,14 +241,14 @@ def test_a_sparse_gradient_has_the_norm_and_the_histogram_of_its_values():
     assert leaf.gradient_form == "sparse, 27 of 9\N{NARROW NO-BREAK SPACE}000 stored"
 
 
-def test_a_report_says_what_a_gradient_is():
+def test_a_report_names_the_kind_of_a_gradient():
     rows = torch.nn.Embedding(1000, 9, sparse=True)
     report = gl.explain((rows(torch.tensor([1, 2, 3])) ** 2).sum())
     assert "the gradient is sparse, 27 of 9\N{NARROW NO-BREAK SPACE}000 stored" in report.text()
 
 
 def test_outputs_of_one_operation_have_their_own_shares():
-    """The cotangents of two uses of one output are part of that output's cotangent, whatever the others got."""
+    """The shares of two uses of one output refer to the cotangent of that output, not of the others."""
     x = torch.randn(2, 3, requires_grad=True)
     with gl.tracing() as traced:
         a, b = x.unbind(0)
@@ -259,7 +259,7 @@ def test_outputs_of_one_operation_have_their_own_shares():
     assert sorted(edge.share for edge in edges) == pytest.approx(sorted([1.0, *shares]), rel=1e-5)
 
 
-# -------------------------------------------------------------------------------------------- what else sees operations
+# ------------------------------------------------------------------------------------------- modes, hooks and profilers
 class Functions(TorchFunctionMode):
     def __init__(self, log):
         super().__init__()
@@ -298,7 +298,7 @@ def train(net, x, steps=2):
 
 @pytest.mark.parametrize("kind", [Functions, Operations])
 @pytest.mark.parametrize("inside", [lambda net: gl.tracing(), gl.watch], ids=["tracing", "watch"])
-def test_no_mode_of_the_program_sees_operations_of_ours(kind, inside):
+def test_modes_of_the_program_see_no_operation_of_gradlab(kind, inside):
     logs = []
     for recorded in (False, True):
         net, x = net_and_data()
@@ -327,7 +327,7 @@ def test_flops_are_counted_once():
     assert counts[0] == counts[1] > 0
 
 
-def test_the_profiler_sees_the_programs_operations_alone():
+def test_the_profiler_sees_only_the_programs_operations():
     seen = []
     for recorded in (False, True):
         net, x = net_and_data()
@@ -341,8 +341,8 @@ def test_the_profiler_sees_the_programs_operations_alone():
     assert seen[0] == seen[1]
 
 
-def test_autocast_does_not_reach_what_is_computed_beside_the_program():
-    """A share is a dot product, which autocast would take in half precision."""
+def test_autocast_does_not_affect_gradlabs_computations():
+    """A share is a dot product, which autocast would compute in half precision."""
     w = torch.randn(40, requires_grad=True)
     with gl.tracing() as traced, torch.autocast("cpu", torch.bfloat16):
         h = w * 1
@@ -379,13 +379,13 @@ FORMS = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("text", FORMS)
-def test_a_tensor_is_described_as_what_it_is(text):
+def test_descriptions_of_tensors(text):
     from gradlab.explore.libraries.forms_torch import form
 
     assert form(FORMS[text]()) == text
 
 
-def test_a_training_is_the_same_to_the_last_bit():
+def test_a_training_is_bitwise_equal():
     weights = []
     for recorded in (False, True):
         net, x = net_and_data()
@@ -398,8 +398,8 @@ def test_a_training_is_the_same_to_the_last_bit():
     assert all(torch.equal(a, b) for a, b in zip(*weights, strict=True))
 
 
-def test_a_hook_that_comes_while_a_node_runs_is_told_what_it_would_be():
-    """PyTorch passes it nothing: the cotangent was released, since there was no hook after the node when the node began."""
+def test_a_hook_added_while_a_node_runs_gets_the_same_arguments():
+    """PyTorch passes it nothing, since it released the cotangent: the node had no hook when it began."""
 
     def gradient():
         a = torch.randn(3, 3, requires_grad=True)
@@ -427,7 +427,7 @@ def test_a_hook_that_comes_while_a_node_runs_is_told_what_it_would_be():
     assert plain[1] == seen[1]
 
 
-def test_modes_of_the_program_stay_where_they_are_while_recording_pauses_and_resumes():
+def test_modes_of_the_program_keep_their_place_while_recording_pauses_and_resumes():
     with Recorder(dict) as recorder:
         ours = recorder._recordings["torch"]
         ours.pause()
@@ -451,7 +451,7 @@ def test_modes_of_the_program_stay_where_they_are_while_recording_pauses_and_res
     assert find_torch_leftovers() == []
 
 
-def test_an_optimizer_that_steps_in_a_hook_leaves_the_mode_where_it_is():
+def test_an_optimizer_that_steps_in_a_hook_does_not_move_the_mode():
     w = torch.ones(2, requires_grad=True)
     optimizer = torch.optim.SGD([w], lr=0.1)
     w.register_post_accumulate_grad_hook(lambda _: optimizer.step())
@@ -463,8 +463,8 @@ def test_an_optimizer_that_steps_in_a_hook_leaves_the_mode_where_it_is():
 
 
 # ------------------------------------------------------------------------------------------------------------- compiled
-def test_compiled_code_is_compiled_as_without_us():
-    """In as many graphs, unbroken, compiled once; what runs beside it is recorded again when it has ended."""
+def test_code_is_compiled_as_without_recording():
+    """The number of graphs and of compilations is the same, without graph breaks. Code after it is recorded again."""
     counters = torch._dynamo.utils.counters
 
     def program():
@@ -528,8 +528,8 @@ def test_everything_is_freed_after_the_block():
     assert live() <= before
 
 
-def test_recordings_in_two_threads_leave_nothing_behind():
-    """However they overlap: the first that opens closes first."""
+def test_recordings_in_two_threads_restore_torch():
+    """The recordings overlap: the first one to open is the first to close."""
     opened, closed, done = threading.Event(), threading.Event(), []
 
     def other():
@@ -545,7 +545,7 @@ def test_recordings_in_two_threads_leave_nothing_behind():
     thread.start()
     with gl.tracing() as first:
         first_recording = first._recorder._recordings["torch"]
-        first_recording.pause()  # it replaces functions then
+        first_recording.pause()  # functions of torch are replaced at this time
         opened.set()
         assert closed_by_now.wait(TIMEOUT_SECONDS)
     closed.set()
@@ -554,7 +554,7 @@ def test_recordings_in_two_threads_leave_nothing_behind():
     assert find_torch_leftovers() == []
 
 
-def test_a_fault_is_no_error_of_the_programs_even_where_warnings_are(monkeypatch, capsys):
+def test_a_fault_is_not_an_error_even_if_warnings_are(monkeypatch, capsys):
     from gradlab.explore.libraries.recording_torch import TorchRecording
 
     monkeypatch.setattr(TorchRecording, "_record_call", lambda *_: 1 / 0)

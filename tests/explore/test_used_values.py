@@ -1,6 +1,6 @@
-"""A gradient is lost only where values are used: what takes the shape, dtype or device of a tensor cuts nothing off.
+"""A cut is only reported if values are used, not if a function reads the shape, dtype or device of a tensor.
 
-Whether a function uses values is found by running it: its result is the same for all values of its argument, or it is not.
+The test finds whether a function uses values by running it: if so, its result depends on the values of its argument.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
-from traced import traced
+from cell_traces import trace_cell
 
 import gradlab as gl
 from gradlab.explore.trace.recorder import Recorder
@@ -20,11 +20,12 @@ UNSAFE = ("storage", "set_", "cuda", "pin_memory", "share", "dlpack", "backward"
 SIZES = [(), (2,), ((2, 3),), (0, 5), ((2, 3), (3, 1)), ((2, 3), 1.0), (5,), ([1.0, 2.0],)]
 TAKEN = {"expand_as", "view_as", "reshape_as", "type_as", "to"}
 CUTS = {"detach", "argmax", "argmin", "topk", "eq", "gt", "bool", "long"}
-ALIKE = {"isreal", "multinomial", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices"}  # for all of NUMBERS, by chance
+# Functions whose results are equal for all of NUMBERS by chance.
+ALIKE = {"isreal", "multinomial", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices"}
 
 
 def functions(library):
-    """The functions and methods of a library, by name."""
+    """Return the functions and methods of a library by name."""
     found = {}
     for space in (library.Tensor, library, library.nn.functional):
         for name in dir(space):
@@ -41,7 +42,7 @@ def tensors_in(library, result):
 
 
 def ways(library, numbers):
-    """Arguments with one that has a history, alone or beside one that has none."""
+    """Yield arguments, one of which has a history, alone or beside one without."""
     for more in SIZES:
         yield (library.tensor(numbers, requires_grad=True), *more)
     other = library.tensor([[True, False, True], [False, True, True]])
@@ -49,8 +50,8 @@ def ways(library, numbers):
         yield first, library.tensor(numbers, requires_grad=True)
 
 
-def called(library, function, way, numbers):
-    """The results without history of a call, and whether it was recorded as a cut; None of a call that fails."""
+def call_function(library, function, way, numbers):
+    """Call a function. Return its results without history and whether a cut was recorded; None if the call raises."""
     arguments = list(ways(library, numbers))[way]
     library.manual_seed(0)
     with np.errstate(all="ignore"), warnings.catch_warnings(), Recorder(dict) as recorder:
@@ -79,15 +80,15 @@ def library(request):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_cut_is_where_values_are_used(library):
+def test_cuts_are_recorded_exactly_if_values_are_used(library):
     harmless, wrong, right, missed = set(), set(), set(), set()
     for name, several in functions(library).items():
         for function in several:
             for way in range(len(SIZES) + 2):
-                first = called(library, function, way, NUMBERS[0])
+                first = call_function(library, function, way, NUMBERS[0])
                 if first is None or not first[0]:
                     continue
-                runs = [first, *filter(None, (called(library, function, way, numbers) for numbers in NUMBERS[1:]))]
+                runs = [first, *filter(None, (call_function(library, function, way, numbers) for numbers in NUMBERS[1:]))]
                 cut = any(run[1] for run in runs)
                 if "empty" in name or name == "new" or all(same(arrays(first[0]), arrays(run[0])) for run in runs[1:]):
                     (wrong if cut else harmless).add(name)
@@ -116,9 +117,9 @@ HARMLESS = [
 
 @pytest.mark.parametrize("text", HARMLESS)
 @pytest.mark.parametrize("before", ["x = w * 2", "x = (w * 2).detach()", "x = w.data"])
-def test_no_operand_of_a_picture_is_cut_where_a_shape_was_taken(library, text, before):
+def test_reading_a_shape_cuts_no_operand_in_the_picture(library, text, before):
     space = {"lib": library, "w": library.tensor([1.0, 2.0, 3.0], requires_grad=True)}
-    trace = traced(f"{before}\nwith lib.no_grad():\n    a = {text}\nb = {text}\n(w * a * b).sum().backward()", space)
+    trace = trace_cell(f"{before}\nwith lib.no_grad():\n    a = {text}\nb = {text}\n(w * a * b).sum().backward()", space)
     assert not [operand for node in trace.nodes for operand in node.operands if operand.cut is not None]
     assert len(trace.cuts) == before.count(".")
 
@@ -133,13 +134,15 @@ CUTTING = {
 
 
 @pytest.mark.parametrize("text", CUTTING)
-def test_what_uses_values_still_cuts(library, text):
+def test_using_values_still_cuts(library, text):
     space = {"lib": library, "w": library.tensor([1.0, 2.0, 3.0], requires_grad=True)}
-    trace = traced(f"x = w * 2\na = {text}\n(w * a).sum().backward()", space)
+    trace = trace_cell(f"x = w * 2\na = {text}\n(w * a).sum().backward()", space)
     assert CUTTING[text] in {cut.how for cut in trace.cuts}
 
 
 def test_values_written_into_a_tensor_without_history_are_cut(library):
     space = {"lib": library, "w": library.tensor([1.0, 2.0, 3.0], requires_grad=True)}
-    trace = traced("b = lib.zeros(3)\nwith lib.no_grad():\n    b.copy_(w * 2)\n    b.copy_(w)\n(w * b).sum().backward()", space)
+    trace = trace_cell(
+        "b = lib.zeros(3)\nwith lib.no_grad():\n    b.copy_(w * 2)\n    b.copy_(w)\n(w * b).sum().backward()", space
+    )
     assert {cut.how for cut in trace.cuts} == {"no_grad"}

@@ -1,4 +1,4 @@
-"""`watch`: its numbers against a loop by hand that records the same, its bounds, and that it leaves nothing behind."""
+"""`watch`: its numbers against a loop by hand, its bounds on time and memory, and that it removes all hooks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_numbers_are_those_of_a_loop_by_hand(lib, name):
 
 @pytest.mark.parametrize("in_turn", [False, True])
 def test_of_several_optimizers_each_layer_has_its_own_numbers(lib, in_turn):
-    """Both step after one backward, or each after a backward of its own."""
+    """Both step after one backward, or each after its own backward."""
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     slow, fast = lib.optim.SGD(net[0].parameters(), lr=1e-3), lib.optim.Adam(net[2].parameters(), lr=0.1)
     hand = ByHand(layers_of(net))
@@ -260,8 +260,8 @@ def test_a_pace_keeps_its_share():
 
 
 def test_looking_keeps_its_share_of_the_time(clock, monkeypatch):
-    """Steps of 10 ms, and 1 ms for a look at the gradients, which may take 1.5 thousandths: every 67th step at most, so every
-    128th."""
+    """Steps take 10 ms, and examining the gradients takes 1 ms. At a share of 1.5 thousandths, at most every 67th step may be
+    examined, so every 128th is."""
     net, (x, y) = mlp(gl, 6, 1), data(gl)
     opt = gl.optim.SGD(net.parameters(), lr=0.1)
     with gl.watch(net, opt) as w:
@@ -405,10 +405,10 @@ def test_what_cannot_be_watched_is_said(lib):
 # ------------------------------------------------------------------------------------------------------------ passing on
 @pytest.fixture
 def run(lib):
-    return trained(lib, 0.1)
+    return train(lib, 0.1)
 
 
-def trained(lib, rate, steps=30):
+def train(lib, rate, steps=30):
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=rate)
     with gl.watch(net, opt) as w:
@@ -448,7 +448,7 @@ def test_a_plot_has_the_numbers(run):
 
 
 def test_two_runs_are_laid_over_each_other(lib, run):
-    other = trained(lib, 0.01, steps=50)
+    other = train(lib, 0.01, steps=50)
     found = run.compare(other)
     assert f"step 30, loss {run.history()['loss'][-1]:.3g}" in found.text() and "step 50" in found.text()
     assert found.drawing.body.count("stroke-dasharray") == 1

@@ -1,4 +1,4 @@
-"""The doctor beside a watch: what it says of the first steps of a training, with lines, and that nothing of it stays."""
+"""The doctor in a watch: its findings on the first steps of a training, with lines, and that it releases everything."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_of_how_many_steps_the_pages_speak():
 
 
 def line_of(function, text):
-    """The line of a function's file that contains a text."""
+    """Return the number of the line of a function that contains a text."""
     lines, first = inspect.getsourcelines(function)
     return first + next(i for i, line in enumerate(lines) if text in line)
 
 
 def steps_of(w, opt, loss_of, steps):
-    """Make usual steps in a watched block."""
+    """Run ordinary steps in a watched block."""
     for _ in range(steps):
         opt.zero_grad()
         loss = loss_of()
@@ -229,7 +229,7 @@ def test_a_loss_is_named_by_the_call_that_logs_it(lib):
     a = lib.ones(2).requires_grad_()
     opt = lib.optim.SGD([a], lr=0.01)
 
-    def called(log, **options):
+    def loss_name(log, **options):
         with gl.watch([a], opt, **options) as w:
             mse = (a * a).mean()
             mse.backward()
@@ -237,17 +237,17 @@ def test_a_loss_is_named_by_the_call_that_logs_it(lib):
             log(w, mse)
         return w.loss_name
 
-    assert called(lambda w, mse: w.log(mse)) == "mse"
-    assert called(lambda w, mse: w.log(mse.detach().item())) == "mse"
-    assert called(lambda w, mse: w.log(float(mse.detach()))) == "mse"
-    assert called(lambda w, mse: w.log(loss=mse)) == "mse"
-    assert called(lambda w, mse: w.log(mse * 2)) == "loss"
-    assert called(lambda w, mse: w.log(mse), loss="error") == "error"
+    assert loss_name(lambda w, mse: w.log(mse)) == "mse"
+    assert loss_name(lambda w, mse: w.log(mse.detach().item())) == "mse"
+    assert loss_name(lambda w, mse: w.log(float(mse.detach()))) == "mse"
+    assert loss_name(lambda w, mse: w.log(loss=mse)) == "mse"
+    assert loss_name(lambda w, mse: w.log(mse * 2)) == "loss"
+    assert loss_name(lambda w, mse: w.log(mse), loss="error") == "error"
 
 
 # ------------------------------------------------------------------------------------------------------------- progress
 class Batches:
-    """Four batches, as a data loader of PyTorch's and a bar of tqdm's have them."""
+    """Four batches, with the attributes of PyTorch's data loader and tqdm's bar."""
 
     def __init__(self, x):
         self._x, self.total = x, 4
@@ -268,7 +268,7 @@ class Bar(Batches):
 
 
 def of_loop(lib, loop):
-    """Train in a loop, which gets a function that makes a step, and return the reported number of steps."""
+    """Train in a loop, which gets a function that runs a step, and return the reported number of steps."""
     a = lib.ones(6, 1).requires_grad_()
     opt = lib.optim.SGD([a], lr=1e-3)
     said = []

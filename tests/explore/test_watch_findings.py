@@ -1,4 +1,4 @@
-"""Findings of `watch`: sick runs, each with its cause, and healthy ones without findings."""
+"""Findings of `watch`: faulty runs with their causes, and healthy runs without findings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def lib(request):
 
 
 def train(lib, net, opt, steps, *, batch=None, clear=True, target=None, seed=0, before=None):
-    """A usual loop, watched at every step."""
+    """Train in an ordinary loop, and watch every step."""
     x, y = data(lib, seed=seed)
     y = y if target is None else target(x)
     drawn = np.random.default_rng(seed)
@@ -47,7 +47,7 @@ def only(w, *kinds):
 
 @pytest.fixture
 def late(monkeypatch):
-    """The doctor sees one step. Findings about others come from their numbers, and from the record of a bad one."""
+    """Let the doctor examine one step, so that findings on others come from their numbers and from the record of a bad step."""
     monkeypatch.setattr("gradlab.explore.watch.examination.FULL", 1)
     monkeypatch.setattr("gradlab.explore.watch.watching.FULL", 1)
 
@@ -87,7 +87,7 @@ def test_zero_grad_that_sets_zeros_is_fine(lib):
 
 
 def test_gradients_that_are_only_asked_for_before_they_are_cleared_are_fine(lib, late):
-    """Meta-learning: `autograd.grad` finds the gradients of the step before, and adds nothing to them."""
+    """In meta-learning, `autograd.grad` finds the gradients of the previous step and adds nothing to them."""
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.01)
     with gl.watch(net, opt) as w:
@@ -166,7 +166,7 @@ def test_a_number_that_ceased_to_be_one_is_seen_before_the_step(lib):
 
 
 def test_of_the_first_loss_that_is_none_each_operation_is_kept(lib, late):
-    """Nobody said how the loss is computed: its graph is looked at before its backward, and nothing of it is held."""
+    """Without a callable for the loss, its graph is examined before its backward and then released."""
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     other = lib.nn.Linear(6, 1)
     opt = lib.optim.SGD(net.parameters(), lr=1e-12)
@@ -205,7 +205,7 @@ POLES = {  # finite numbers h at which the value is finite and the slope is not,
 @pytest.mark.parametrize("by_hand", [False, True])
 @pytest.mark.parametrize("pole", POLES)
 def test_of_the_first_gradient_that_is_none_each_operation_is_kept(lib, pole, by_hand, light, late, monkeypatch):
-    """The loss is finite, nobody said how it is computed, and the step is looked at in any case."""
+    """The loss is finite and no callable computes it. The step is examined in any case."""
     monkeypatch.setattr("gradlab.explore.watch.sweep_inspection.MAX_KEPT_BYTES", 1 << 20 if light else 0)
     poor, named = POLES[pole]
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
@@ -246,7 +246,7 @@ def test_of_the_first_gradient_that_is_none_each_operation_is_kept(lib, pole, by
 
 
 def test_gradients_that_make_no_step_are_no_finding(lib):
-    """A loss was scaled too far, and the step left out, or the gradients were cleaned: it goes on."""
+    """A loss was scaled too much and the step was skipped, or the gradients were replaced. The training continues."""
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.01)
     with gl.watch(net, opt) as w:
@@ -264,7 +264,7 @@ def test_gradients_that_make_no_step_are_no_finding(lib):
 
 
 def test_an_overflow_in_a_sweep_is_kept_where_it_is_held(late):
-    """No rule has a pole; a product of finite numbers is too large. gradlab holds the sweep, and reports it."""
+    """No rule has a pole; a product of finite numbers is too large. gradlab keeps the sweep and reports it."""
     w0 = gl.tensor([1e-30, 0.0]).requires_grad_()
     with gl.watch([w0]) as w:
         loss = ((w0 * 1e20) * 1e20).sum()

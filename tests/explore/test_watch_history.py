@@ -1,4 +1,4 @@
-"""The numbers of runs as DataFrames, cell by cell as the arrays have them. (What the arrays hold is in test_watch.)"""
+"""The numbers of runs as DataFrames equal those of the arrays, which test_watch tests."""
 
 from __future__ import annotations
 

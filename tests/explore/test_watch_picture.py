@@ -1,4 +1,4 @@
-"""The picture of a watched training: its elements are where the axes and the scale, read from the picture, say."""
+"""The picture of a watched training: positions and colours match the axes and the scale that the test reads from it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def texts(root, anchor):
 
 
 def steps_of(root):
-    """A function from px to steps, from the numbers below a plot."""
+    """Return a function from pixels to steps, read from the numbers below a plot."""
     (x0, y0, first), *more = texts(root, "middle")
     x1, last = next((x, text) for x, y, text in reversed(more) if y == y0)
     return lambda x: number(first) + (x - x0) * (number(last) - number(first)) / (x1 - x0)
@@ -63,7 +63,7 @@ def test_the_line_of_the_loss_has_the_losses():
 
 
 def root_ticks(root):
-    """Numbers at the left of plots."""
+    """Return the numbers at the left of plots."""
     return [one for one in texts(root, "end") if re.fullmatch(r"−?[\d.]+(e−?\d+)?", one[2]) and one[0] < 160]
 
 

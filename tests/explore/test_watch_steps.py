@@ -21,14 +21,14 @@ def lib(request):
 
 @pytest.fixture
 def watch_without_examination(monkeypatch):
-    """The doctor examines one step, and the paces decide from then on."""
+    """Let the doctor examine only one step, after which the paces decide."""
     for place in ("examination.FULL", "examination.FIRST", "watching.FULL"):
         monkeypatch.setattr(f"gradlab.explore.watch.{place}", 1)
 
 
 @pytest.mark.parametrize("by_name", [False, True])
 def test_the_numbers_of_a_step_with_a_closure_are_those_of_its_closure(lib, by_name):
-    """The gradients are those that the closure computes, and the ratio is that of the step that they make."""
+    """The gradients are those of the closure, and the ratio is that of the step."""
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     optimizer = lib.optim.Adam(net.parameters(), lr=0.01)
     hand = ByHand([list(net[0].parameters()), list(net[2].parameters())])
@@ -137,7 +137,7 @@ def slower(function, clock):
 
 @pytest.mark.torch
 def test_only_the_steps_that_are_measured_are_hooked(clock, watch_without_examination, monkeypatch):
-    """Steps of 10 ms, and 1 ms for a look at anything: it may take 1.5 of a thousand at most, so every 128th is hooked."""
+    """Steps take 10 ms and an examination takes 1 ms. At a share of at most 1.5 thousandths, every 128th step is hooked."""
     lib = library("torch")
     net, (x, y) = mlp(lib, 6, 8, 1, activation="ReLU"), data(lib)
     optimizer = lib.optim.SGD(net.parameters(), lr=0.1)
@@ -160,7 +160,7 @@ def test_only_the_steps_that_are_measured_are_hooked(clock, watch_without_examin
 
 
 def test_a_pace_is_known_after_one_look_and_never_too_slow_by_the_first():
-    """The first look loads modules: it does not put off the second for long."""
+    """The first examination also loads modules, which must not delay the second one much."""
     pace = Pace(0.01)
     pace.set_step_time(1e-3)
     pace.add_cost(0, 100e-6)
@@ -188,8 +188,8 @@ def test_steps_in_full_are_looked_at_whatever_they_cost(every):
 
 @pytest.mark.torch
 def test_hooks_on_the_graph_take_their_share_of_the_time(clock, monkeypatch):
-    """Steps of 10 ms, and 1 ms for the hooks of a sweep, which may take 0.001 of the time: of 500 sweeps five are hooked, and ten
-    for the 10 ms that are free."""
+    """Steps take 10 ms, and the hooks of a sweep take 1 ms and may take 0.001 of the time: of 500 sweeps, five are hooked, and
+    ten more for the 10 ms that are free."""
     lib = library("torch")
     from gradlab.explore.libraries import risky_torch
 
@@ -208,8 +208,8 @@ def test_hooks_on_the_graph_take_their_share_of_the_time(clock, monkeypatch):
 
 @pytest.mark.torch
 def test_sweeps_that_become_slower_are_looked_at_as_often_as_the_time_allows(clock, monkeypatch):
-    """After sweeps of 1 ms, a look of 0.11 s that may take 0.001 of the time: the next one is 100 s later, which would be 100 000
-    such sweeps, and is 100 of those of 1 s that follow."""
+    """After sweeps of 1 ms, an examination takes 0.11 s and may take 0.001 of the time. So the next one is 100 s later, which is
+    100 of the sweeps of 1 s that follow and not 100 000."""
     lib = library("torch")
     from gradlab.explore.libraries import risky_torch
 
@@ -231,7 +231,7 @@ def test_sweeps_that_become_slower_are_looked_at_as_often_as_the_time_allows(clo
 
 @pytest.mark.torch
 def test_graphs_without_a_risky_node_are_looked_at_less_and_less_often(clock, monkeypatch):
-    """Twice as many sweeps are passed over each time, up to 64, and one more whose graph is not compared with the one before. A
+    """Twice as many sweeps are skipped each time, up to 64, and one more whose graph is not compared with the one before. A
     node that is there later is still found."""
     lib = library("torch")
     from gradlab.explore.libraries import risky_torch
@@ -269,7 +269,7 @@ def test_the_loss_of_a_device_is_not_read_when_a_sweep_begins(monkeypatch):
 
 
 def test_the_loss_that_is_logged_is_the_one_of_now(lib):
-    """Written to after its backward, it has another number; and another tensor is another."""
+    """A loss that is written to after its backward has another number, and another tensor may be logged."""
     a = lib.ones(2).requires_grad_()
     optimizer = lib.optim.SGD([a], lr=0.0)
     with gl.watch([a], optimizer) as w:
@@ -285,7 +285,7 @@ def test_the_loss_that_is_logged_is_the_one_of_now(lib):
 
 
 def test_memory_does_not_grow_with_the_steps(clock, watch_without_examination):
-    """A simulation: steps are reported to the watch that nothing computes."""
+    """The test simulates steps: it reports them to the watch without computing them."""
     net = mlp(gl, 6, 1)
     optimizer = gl.optim.SGD(net.parameters(), lr=0.1)
     sizes = []

@@ -1,11 +1,11 @@
-"""A layer that is computed in many operations is one node: called as the user calls it, with the user's shapes and inputs."""
+"""A layer that runs many operations is one node with the user's name, shapes and inputs."""
 
 from __future__ import annotations
 
 import itertools
 
 import pytest
-from traced import traced
+from cell_traces import trace_cell
 
 import gradlab as gl
 from gradlab.explore.explorer.model import Explorer
@@ -26,7 +26,7 @@ def library(request):
 
 
 def layer_in(trace):
-    """The only folded node of a picture, and what comes into it by name, with its shapes."""
+    """Return the only folded node of a picture, and its inputs by name with their shapes."""
     nodes, edges = Graph(trace).visible_graph
     [at] = [i for i, node in enumerate(nodes) if node.kind == "folded"]
     return nodes[at], {nodes[edge.source].label: edge.shape for edge in edges if edge.target == at}
@@ -46,7 +46,7 @@ def test_a_recurrent_layer_has_its_name_its_shapes_and_its_inputs(library, kind,
     names = {"LSTM": ("h0", "c0")}.get(kind, ("h0",)) if choice["state"] else ()
     space |= {name: library.zeros(*first, requires_grad=True) for name in names}
     given = {0: "x", 1: "x, h0", 2: "x, (h0, c0)"}[len(names)]
-    trace = traced(f"out, last = net({given})\nloss = out.sum()\nloss.backward()", space)
+    trace = trace_cell(f"out, last = net({given})\nloss = out.sum()\nloss.backward()", space)
     node, inputs = layer_in(trace)
     assert (node.label, node.detail, node.name) == ("net", kind, "out")
     assert node.shape == (*shape[:2], 3 * (1 + options["bidirectional"]))
@@ -60,11 +60,11 @@ def test_a_recurrent_layer_has_its_name_its_shapes_and_its_inputs(library, kind,
 
 @pytest.mark.torch
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_packed_sequence_goes_into_the_layer(kind):
+def test_a_packed_sequence_is_an_input_of_the_layer(kind):
     torch = pytest.importorskip("torch")
     space = {"net": getattr(torch.nn, kind)(4, 3, batch_first=True), "x": torch.randn(2, 5, 4, requires_grad=True)}
     space["pack"] = torch.nn.utils.rnn.pack_padded_sequence
-    trace = traced("p = pack(x, [5, 3], batch_first=True)\nloss = net(p)[0].data.sum()\nloss.backward()", space)
+    trace = trace_cell("p = pack(x, [5, 3], batch_first=True)\nloss = net(p)[0].data.sum()\nloss.backward()", space)
     node, inputs = layer_in(trace)
     assert (node.label, node.detail, node.shape) == ("net", kind, (8, 3))
     assert inputs == {"pack_padded_sequence": (8, 4)} and not trace.cuts
@@ -83,26 +83,26 @@ def test_cells_and_attention_are_one_node(library, kind):
     call, shape, made = MORE[kind]
     net = getattr(library.nn, kind)(4, 2 if kind == "MultiheadAttention" else 3)
     space = {"net": net, "x": library.randn(*shape, requires_grad=True)}
-    node, inputs = layer_in(traced(f"loss = {call}.sum()\nloss.backward()", space))
+    node, inputs = layer_in(trace_cell(f"loss = {call}.sum()\nloss.backward()", space))
     assert (node.label, node.detail, node.shape, inputs) == ("net", kind, made, {"x": shape})
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize("shape", [(2, 5, 8), (2, 1, 5, 8)], ids=["in many operations", "in one"])
-def test_attention_without_a_module_is_called_by_its_function(shape):
+def test_attention_without_a_module_has_the_name_of_its_function(shape):
     torch = pytest.importorskip("torch")
     space = {name: torch.randn(*shape, requires_grad=True) for name in "qkv"} | {"F": torch.nn.functional}
-    trace = traced("loss = F.scaled_dot_product_attention(q, k, v).sum()\nloss.backward()", space)
+    trace = trace_cell("loss = F.scaled_dot_product_attention(q, k, v).sum()\nloss.backward()", space)
     nodes, edges = Graph(trace).visible_graph
     at = next(i for i, node in enumerate(nodes) if node.label == "scaled_dot_product_attention")
     assert {nodes[edge.source].label: edge.shape for edge in edges if edge.target == at} == dict.fromkeys("qkv", shape)
 
 
 @pytest.mark.torch
-def test_a_layer_of_thousands_of_operations_is_whole():
+def test_a_layer_of_thousands_of_operations_is_one_node():
     torch = pytest.importorskip("torch")
     net = torch.nn.GRU(4, 3, num_layers=2, bidirectional=True)
-    trace = traced("loss = net(x)[0].sum()\nloss.backward()", {"net": net, "x": torch.randn(40, 2, 4, requires_grad=True)})
+    trace = trace_cell("loss = net(x)[0].sum()\nloss.backward()", {"net": net, "x": torch.randn(40, 2, 4, requires_grad=True)})
     assert sum(node.kind == "operation" for node in trace.nodes) > 1500
     assert {node.module for node in trace.nodes if node.kind == "operation"} == {"net", ""}
     node, inputs = layer_in(trace)
@@ -111,7 +111,7 @@ def test_a_layer_of_thousands_of_operations_is_whole():
 
 def test_a_layer_opens_and_its_parameters_are_shown_on_demand(library):
     space = {"net": library.nn.LSTM(4, 3, batch_first=True), "x": library.randn(2, 5, 4, requires_grad=True)}
-    trace = traced("loss = net(x)[0].sum()\nloss.backward()", space)
+    trace = trace_cell("loss = net(x)[0].sum()\nloss.backward()", space)
     explorer = Explorer(trace)
     shut = explorer.answer("fold", {"open": []})["figure"]
     [address] = [node["opens"] for node in shut["nodes"] if node.get("opens")]
@@ -120,12 +120,12 @@ def test_a_layer_opens_and_its_parameters_are_shown_on_demand(library):
     assert "net.weight_ih_l0" in {node.name for node in Graph(trace, unfold=["net.weight_ih_l0"]).visible_graph[0]}
 
 
-def test_a_class_of_the_users_with_such_a_name_is_theirs(library):
+def test_a_class_of_the_user_with_such_a_name_is_not_folded(library):
     class LSTM(library.nn.Module):
         def forward(self, x):
             return x.tanh() * 2
 
-    trace = traced("loss = net(x).sum()\nloss.backward()", {"net": LSTM(), "x": library.ones(3, requires_grad=True)})
+    trace = trace_cell("loss = net(x).sum()\nloss.backward()", {"net": LSTM(), "x": library.ones(3, requires_grad=True)})
     assert [node.label for node in Graph(trace).visible_graph[0]] == ["x", "tanh", "×", "sum", "loss"]
 
 
@@ -133,7 +133,7 @@ BACKENDS = ("cudnn", "mkldnn", "miopen", "mps", "nnpack", "native", "thnn", "slo
 
 
 @pytest.mark.torch
-def test_no_label_says_which_backend_computes():
+def test_labels_do_not_name_the_backend():
     torch = pytest.importorskip("torch")
     names = [name for name in dir(torch._C._functions) if "Backward" in name and name.count("Backward") == 1]
     composite = [name for name in names if any(word in name.lower() for word in (*BACKENDS, "rnn", "attention"))]

@@ -1,4 +1,4 @@
-"""Trainings to be watched, of gradlab and of PyTorch alike, and a loop by hand that measures them."""
+"""Trainings with gradlab and PyTorch for tests of `watch`, and measurements of them by hand."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The shell of `shells`, in which cells run."""
+"""Fixture: the shell of `shells`, in which cells run."""
 
 from shells import interactive, shell  # noqa: F401

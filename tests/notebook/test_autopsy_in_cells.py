@@ -1,4 +1,4 @@
-"""Inside `%%grad` an error about a gradient names the lines of the cell, and so does what the cell shows."""
+"""Inside `%%grad`, errors about gradients, reports and graphs name the lines of the cell."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_write_to_a_saved_tensor(cell):
         assert said in str(ran.error) and said in ran.stdout + ran.stderr
 
 
-def test_the_backward_that_is_called_for_the_user_says_the_same(cell):
+def test_a_backward_called_by_the_magic_gives_the_same_error(cell):
     ran = cell.run("%%grad\ny = x.exp()\ny += 1\ny.sum()")
     assert "modified cell line 3: `y += 1`" in str(ran.error)
     assert "modified cell line 3: `y += 1`" in ran.stdout + ran.stderr
@@ -72,7 +72,7 @@ def test_recording_ends_with_the_cell(cell):
     assert hasattr(cell.ns["y"].node, "site")
 
 
-def test_elsewhere_the_error_says_how_to_see_the_lines(cell):
+def test_outside_grad_the_error_says_how_to_see_the_lines(cell):
     ran = cell.run("y = x.exp()\ny += 1\ny.sum().backward()")
     assert str(ran.error).endswith("To see the lines, run it inside `with gl.record_sites():` or in a %%grad cell.")
 
@@ -89,7 +89,7 @@ def test_rows_and_graph_name_the_lines(cell):
     assert re.search(r"ExpBackward0  3  .*cell line 3", graph) and re.search(r"h = ×  MulBackward0  3  .*cell line 2", graph)
 
 
-def test_a_graph_that_is_not_there(cell):
+def test_a_graph_without_history(cell):
     ran = cell.run("%%grad\nh = (x * 2).detach()\ngl.graph(h)")
     said = "no graph behind h (float32, 3). Its history was lost at cell line 2: `h = (x * 2).detach()`; detach()"
     assert said in str(ran.error)

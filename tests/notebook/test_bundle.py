@@ -1,4 +1,4 @@
-"""Joining the JavaScript modules of a view, and what holds for all of them. What they do is tested in a browser."""
+"""Joining the JavaScript modules of a view, and properties of all modules. Their behaviour is tested in a browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradlab.notebook.bundle import EXPORTS, IMPORT, STATIC, script, styles
 
 MODULES = sorted(STATIC.rglob("*.js"))
 SHEETS = sorted(STATIC.rglob("*.css"))
-# What widgets and saved pages are made of, and what each calls.
+# Entry modules of widgets and saved pages, and the function that each calls.
 ENTRIES = {
     "explorer/view.js": "render",
     "jacobian/view.js": "render",
@@ -25,13 +25,13 @@ ENTRIES = {
     "stepper/view.js": "render",
     "watch/view.js": "render",
 }
-LARGEST = {"explorer/view.js": 105_000}  # bytes; the stepper is part of the explorer
+LARGEST = {"explorer/view.js": 105_000}  # bytes; the explorer contains the stepper
 LARGE = 70_000
 UNWANTED = (
     *("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval", "Function", "fetch", "XMLHttpRequest"),
     *("WebSocket", "EventSource", "sendBeacon", "importScripts", "localStorage", "document.cookie"),
-)  # markup and code from text, whatever reaches beyond the page
-NAMESPACES = {"http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"}  # names, which nothing is fetched from
+)  # creating markup or code from text, and access beyond the page
+NAMESPACES = {"http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"}  # names that nothing is fetched from
 
 
 def name_of(path):
@@ -39,7 +39,7 @@ def name_of(path):
 
 
 def imports_of(path):
-    """(names, module) of each import of a module of ours."""
+    """Return (names, module) for each import of a module in the package."""
     text = re.sub(r"\s+", " ", path.read_text())
     found = re.findall(r'import \{ ([^}]*?),? \} from "([^"]*)"', re.sub(r"/\*\* @import.*?\*/", "", text))
     return [(names.split(", "), name_of((path.parent / source).resolve())) for names, source in found]
@@ -47,7 +47,7 @@ def imports_of(path):
 
 @pytest.fixture
 def folder(tmp_path):
-    """folder({"kit/a.js": text}) -> where they lie."""
+    """Function `folder({"kit/a.js": text})` that writes files and returns their folder."""
 
     def write(files):
         for name, text in files.items():
@@ -137,7 +137,7 @@ END = "\nconst a = 1;\nexport { a };\n"
         ("const a = 1;\nexport {\n  a,\n", "ends within a list"),
     ],
 )
-def test_another_form_is_refused(folder, text, message):
+def test_another_form_is_an_error(folder, text, message):
     files = {
         "v/a.js": text,
         "v/b.js": "const b = 1;\nexport { b };\n",
@@ -148,12 +148,12 @@ def test_another_form_is_refused(folder, text, message):
 
 
 @pytest.mark.parametrize("entry", ["a.js", "../kit/a.js", "/kit/a.js", "kit/a.mjs", "kit/A.js", "kit/deep/a.js"])
-def test_a_module_lies_in_a_folder_of_its_own(folder, entry):
+def test_a_module_is_in_a_subfolder(folder, entry):
     with pytest.raises(ValueError, match=r"a module must be named folder/file\.js"):
         script(entry, folder({"kit/a.js": A}))
 
 
-def test_what_comments_may_be(folder):
+def test_comments_are_removed(folder):
     text = (
         "// one\n/* two */\n/**\n * three: import x from y `\n   four */\nconst a = /** @type {any} */ (1); // five\n"
         'const b = "import { c } from";\n/* six */ const c = 2;\nexport { a };\n'
@@ -165,7 +165,7 @@ def test_what_comments_may_be(folder):
     ]
 
 
-def test_what_looks_like_a_comment_in_a_text_stays(folder):
+def test_comments_in_strings_are_kept(folder):
     kept = [
         'const b = "one // two";',
         "const c = 'three // four', d = 1;",
@@ -176,24 +176,24 @@ def test_what_looks_like_a_comment_in_a_text_stays(folder):
     assert script("v/a.js", folder({"v/a.js": text})).splitlines()[1:7] == ["const a = 1;", *kept, "const g = 2; // it's kept"]
 
 
-# ---------------------------------------------------------------------------------------------------------------- the modules
+# -------------------------------------------------------------------------------------------------------------------- modules
 @pytest.mark.parametrize("path", MODULES + SHEETS, ids=name_of)
-def test_each_is_short_explained_and_needs_nothing_from_outside(path):
+def test_each_module_is_short_and_has_a_comment_and_no_external_code(path):
     text = path.read_text()
     assert len(text.splitlines()) <= 600
-    assert text.startswith(("// ", "/* ")), "a comment on its purpose comes first"
+    assert text.startswith(("// ", "/* ")), "it begins with a comment on its purpose"
     assert set(re.findall(r"\bhttps?:[^\s\"'`)]*", text)) <= NAMESPACES
     assert not re.search(r"url\(|@import\s+[\"'u]|//[\w-]+\.[\w-]+/", text)
     assert not re.search(rf"\b({'|'.join(UNWANTED)})\b", text)
 
 
-def test_the_kit_knows_no_view():
+def test_the_kit_imports_no_view():
     for path in STATIC.glob("kit/*.js"):
         assert {source.split("/")[0] for _, source in imports_of(path)} <= {"kit"}, path
 
 
-def test_nothing_is_left_over():
-    """Every module is part of a widget, and what a module exports is imported by another one, or is what the widget calls."""
+def test_no_module_or_export_is_unused():
+    """Every module is part of a widget, and every export is imported by another module or called by the widget."""
     waiting, reached, used = list(ENTRIES), set(), set(ENTRIES.items())
     while waiting:
         if (module := waiting.pop()) not in reached:
@@ -215,11 +215,11 @@ def test_a_widget_is_one_module_of_a_bounded_size(entry):
     lines = text.splitlines()
     assert [line for line in lines if re.match(r"\s*(import|export)\b", line)] == [lines[-1]]
     assert not any(IMPORT.search(line) for line in lines) and "@param" not in text
-    assert text == script(entry), "always the same"
+    assert text == script(entry), "joining is deterministic"
 
 
 @pytest.mark.e2e
-@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_a_widget_is_read_by_node_as_well(entry, tmp_path):
     (tmp_path / "view.mjs").write_text(script(entry))

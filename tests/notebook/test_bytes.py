@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gallery"))
 from cells import IMPORTS
 from models import twelve
 
-MOST = 658_000  # bytes; the cells, what a failing one prints, and the notebook's own indents take 42 000 more
+MOST = 658_000  # bytes; the cells, the output of a failing one and the notebook's indents take 42 000 more
 
 
 @pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=pytest.mark.torch)])

@@ -9,7 +9,7 @@ from gradlab import cli
 BORROWED = "def jacobian_by_rows(f, x):\n    return gl.autograd.functional.jacobian(f, x)"
 
 
-def test_it_shows_a_verdict_where_the_notebook_lies(shell, monkeypatch):
+def test_the_verdict_in_the_folder_of_the_notebook(shell, monkeypatch):
     monkeypatch.chdir(cli.notebooks() / "homework" / "hw3_jacobian")
     shell.ok(BORROWED)
     (bundle,) = shell.ok("%check 1").outputs
@@ -29,20 +29,20 @@ def test_it_shows_a_verdict_where_the_notebook_lies(shell, monkeypatch):
         ("%check 9", "has the exercises 1, 2, 3, 4, 5, 6, got 9"),
     ],
 )
-def test_a_wrong_line_is_refused_in_a_sentence(shell, monkeypatch, line, words):
+def test_a_wrong_line_is_an_error_of_one_sentence(shell, monkeypatch, line, words):
     monkeypatch.chdir(cli.notebooks() / "homework" / "hw3_jacobian")
     ran = shell.run(line)
     assert words in str(ran.error)
     assert "Traceback" not in ran.stderr
 
 
-def test_a_folder_without_checks_is_said(shell, monkeypatch, tmp_path):
+def test_a_folder_without_checks_is_an_error(shell, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert "there is no checks.py" in str(shell.run("%check 1").error)
 
 
 @pytest.mark.parametrize("folder", sorted((cli.notebooks() / "homework").glob("hw*")), ids=lambda folder: folder.name)
-def test_the_solutions_are_right_where_the_notebook_lies(shell, monkeypatch, folder):
+def test_the_solutions_are_right_in_the_folder_of_the_notebook(shell, monkeypatch, folder):
     source = (folder / f"{folder.name}.ipynb").read_text()
     if "### BEGIN SOLUTION" not in source:
         pytest.skip("the solutions are not in the installed package")

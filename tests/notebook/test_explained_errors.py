@@ -13,7 +13,7 @@ F = nn.functional
 model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
 x, w = torch.ones(16, 3), torch.ones(3, requires_grad=True)
 """
-FAULTS = {  # a cell that fails, and what must be said of it
+FAULTS = {  # a cell that raises, and words in its output
     "loss = model(x).mean()\nloss.backward()": ("model[0]", "line 2", "4 features"),
     "norm = nn.BatchNorm1d(3)\nloss = norm(x[:1]).sum()\nloss.backward()": ("norm", "BatchNorm1d", "line 3", "[1, 3]"),
     "y = torch.sigmoid(w)\nloss = (y * y).sum()\ny.add_(1)\nloss.backward()": ("y.add_(1)", "line 4"),
@@ -29,13 +29,13 @@ def test_the_explanation_follows_the_error(shell, library, magic, cell):
     assert ran.error is not None
     said = ran.text + ran.stdout
     assert all(word in said for word in FAULTS[cell]), said
-    if magic != "%%doctor":  # which shows its diagnosis
+    if magic != "%%doctor":  # %%doctor shows its own diagnosis
         page = ran.outputs[-1]["text/html"]
         assert "Problem" in page and all(word in page for word in FAULTS[cell])
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_it_is_what_the_doctor_says_when_asked(shell, library):
+def test_the_explanation_matches_percent_doctor(shell, library):
     shell.ok(START.format(library=library))
     below = shell.run("%%grad\n" + next(iter(FAULTS))).text
     asked = str(shell.ok("%doctor").result)
@@ -48,7 +48,7 @@ def test_it_is_what_the_doctor_says_when_asked(shell, library):
 @pytest.mark.parametrize(
     "cell", ["1 / 0", "undefined", "raise KeyboardInterrupt", "model(torch.ones(2, 4)).mean().backward()\n1 / 0"]
 )
-def test_of_what_nothing_is_known_nothing_is_said(shell, magic, cell):
+def test_unknown_errors_have_no_explanation(shell, magic, cell):
     shell.ok(START.format(library="gradlab"))
     ran = shell.run(f"{magic}\n{cell}")
     assert ran.error is not None
@@ -59,7 +59,7 @@ def test_of_what_nothing_is_known_nothing_is_said(shell, magic, cell):
 @pytest.mark.parametrize(
     "cell", ["1 / 0", "loss = {}['a']\nloss.backward()", "model(x[:, :1].expand(16, 4)).mean().backward()\n1 / 0"]
 )
-def test_a_doctor_cell_says_which_error_it_cannot_explain(shell, cell):
+def test_a_doctor_cell_names_an_error_that_it_cannot_explain(shell, cell):
     shell.ok(START.format(library="gradlab"))
     ran = shell.run(f"%%doctor\n{cell}")
     assert "The run ended at" in ran.text and "has no rule for this error" in ran.text
@@ -67,18 +67,18 @@ def test_a_doctor_cell_says_which_error_it_cannot_explain(shell, cell):
     assert "has no rule for this error" in str(shell.ok("%doctor").result)
 
 
-def test_wrong_options_are_their_own_explanation(shell):
+def test_errors_about_options_have_no_explanation(shell):
     shell.ok(START.format(library="gradlab"))
     ran = shell.run("%%grad --nonsense\n" + next(iter(FAULTS)))
     assert ran.error is not None and not ran.outputs
 
 
-def test_a_quiet_cell_stays_quiet(shell):
+def test_a_quiet_cell_shows_no_explanation(shell):
     shell.ok(START.format(library="gradlab"))
     assert not shell.run("%%grad -q\n" + next(iter(FAULTS))).outputs
 
 
-def test_what_the_user_wrote_is_escaped(shell):
+def test_text_of_the_user_is_escaped(shell):
     shell.ok(START.format(library="gradlab"))
     ran = shell.run("%%grad\nheads = {'<img src=x>': model[0]}\nloss = heads['<img src=x>'](x).sum()\nloss.backward()")
     page = ran.outputs[-1]["text/html"]

@@ -1,4 +1,4 @@
-"""Internal errors beside a notebook's cells give one warning: the cell runs, and the notebook continues."""
+"""Internal errors while a cell runs give one warning; the cell and the notebook continue."""
 
 import threading
 import warnings
@@ -25,7 +25,7 @@ class StruckError(Exception):
 
 
 def ours(text):
-    """A function of these lines that counts as one of gradlab's own."""
+    """Return a function with these lines that counts as a function of gradlab."""
     space = {"__name__": "gradlab.struck", "StruckError": StruckError}
     exec(compile(text, str(Path(gl.__file__).parent / "struck.py"), "exec"), space)
     return space["strike"]
@@ -58,7 +58,7 @@ PLACES = {  # the function that fails, and the cell's magic
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_cell_runs_whatever_fails_beside_it(shell, place, monkeypatch):
+def test_a_cell_runs_whatever_internal_function_fails(shell, place, monkeypatch):
     owner, name, magic = PLACES[place]
     monkeypatch.setattr(owner, name, strike)
     ran, faults = run_with_faults(lambda: shell.run(f"{magic}\n{CELL}" if magic else CELL))
@@ -67,7 +67,7 @@ def test_a_cell_runs_whatever_fails_beside_it(shell, place, monkeypatch):
     assert ran.result == 3.0 and shell.ns["loss"].item() == 6
     assert len(faults) == 1 and "StruckError: struck" in faults[0], faults
     shell.run("1 + 1")
-    again, faults = run_with_faults(lambda: shell.ok(f"%%grad\n{CELL}"))  # and the next cell is looked at
+    again, faults = run_with_faults(lambda: shell.ok(f"%%grad\n{CELL}"))  # the next cell is recorded
     assert (not faults and "a" in again.text and "‖" in again.text) or again.outputs
 
 
@@ -77,13 +77,13 @@ def test_a_cell_that_fails_ends_with_its_own_error(shell, monkeypatch):
     assert isinstance(ran.error, ZeroDivisionError) and len(faults) == 1
 
 
-def test_what_the_users_own_hook_raises_is_the_cells_error(shell):
+def test_an_error_in_a_hook_of_the_user_is_raised(shell):
     text = "%%grad\na = gl.tensor([2.0], requires_grad=True)\nb = a * 3\nb.register_hook(lambda g: 1 / 0)\nb.sum()"
     ran, faults = run_with_faults(lambda: shell.run(text))
     assert isinstance(ran.error, ZeroDivisionError) and not faults
 
 
-def test_completion_that_fails_leaves_pythons_own(shell, monkeypatch):
+def test_if_completion_fails_pythons_completion_remains(shell, monkeypatch):
     monkeypatch.setattr(extension, "complete", strike)
     event = SimpleNamespace(line="%%grad --", symbol="--")
     from IPython.core.error import TryNext
@@ -153,7 +153,7 @@ def test_cells_in_two_threads_are_watched_each(shell):
     assert (shell.ns["one"].steps, shell.ns["two"].steps) == (3, 3)
 
 
-def test_one_cell_at_a_time_is_looked_at(monkeypatch):
+def test_one_cell_at_a_time_is_examined(monkeypatch):
     """The state for the next cell comes from one cell, not from parts of two."""
     free = []
 

@@ -1,4 +1,4 @@
-"""The first cells of the tour, quickstart.ipynb: the Problem of the faulty cell, and the fix as it is printed."""
+"""The first cells of quickstart.ipynb: the Problem of the faulty cell, and its fix as printed."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ from notebooks.reading import read
 
 @pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
 def library(request, shell, monkeypatch):
-    """The library that the tour's first cell imports as `torch`."""
+    """Library that the first cell imports as `torch`."""
     if request.param == "gradlab":
         monkeypatch.setitem(sys.modules, "torch", None)
     shell.ok(cells()["load"].partition("\n")[2])  # the extension is loaded
@@ -25,7 +25,7 @@ def cells():
 def test_the_fix_as_printed_repairs_the_first_cell(shell, library):
     tour = cells()
     ran = shell.ok(tour["broken"])
-    assert not ran.stderr, "the fault is silent"
+    assert not ran.stderr, "the fault raises no error"
     (finding,) = shell.ns["broken"].findings
     assert finding.kind == "broadcast"
     expression, line = re.match(r"`(.+?)` on line (\d+):", str(finding.message)).groups()
@@ -37,7 +37,7 @@ def test_the_fix_as_printed_repairs_the_first_cell(shell, library):
         repaired = re.sub(rf"\b{re.escape(old)}\b", new, expression)
         lines[int(line) - 1] = lines[int(line) - 1].replace(expression, repaired)
         cell = "\n".join(lines).replace("-o broken", "-o fixed")
-        assert (cell == tour["fixed"]) == ((new, old) == fixes[0]), "the tour applies the first of the two"
+        assert (cell == tour["fixed"]) == ((new, old) == fixes[0]), "the tour applies the first of the two fixes"
         shell.ok(cell)
         assert shell.ns["fixed"].findings == () and shell.ns["losses"][-1] < 0.01
     shell.ok(tour["fixed"])
@@ -52,7 +52,7 @@ def test_the_numbers_of_the_text(shell, library):
     tour = cells()
     shell.ok(tour["broken"])
     assert "stays at 0.52" in tour["broken-text"] and f"{shell.ns['losses'][-1]:.2g}" == "0.52"
-    zero = sum(float(y) ** 2 for y in shell.ns["y"]) / 96  # the loss of a network that answers 0
+    zero = sum(float(y) ** 2 for y in shell.ns["y"]) / 96  # the loss of a network with output 0
     assert f"{zero:.2g}" == "0.52"
     shell.ok(tour["fixed"])
     assert "falls to 0.0011" in tour["compare-text"] and f"{shell.ns['losses'][-1]:.2g}" == "0.0011"

@@ -1,4 +1,4 @@
-"""`%config GradMagics.fixes = False`: findings, errors and warnings say what is wrong, and not what to write instead."""
+"""With `%config GradMagics.fixes = False`, findings, errors and warnings say what is wrong, but give no fix."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_a_finding_has_no_fix(shell):
     assert FIX in shell.run(f"%%doctor\n{OVERWRITTEN}").text
 
 
-def test_an_error_says_what_is_wrong_only(shell):
+def test_an_error_has_no_fix(shell):
     recorded = "with gl.record_sites():\n    " + OVERWRITTEN.replace("\n", "\n    ")
     for cell in (OVERWRITTEN, recorded):
         with_fix = str(shell.run(cell).error)
@@ -39,7 +39,7 @@ def test_an_error_says_what_is_wrong_only(shell):
         assert "modified by an inplace operation" in without and "x + 1" not in without and "h + 1" not in without
 
 
-def test_a_warning_says_what_is_wrong_only(shell):
+def test_a_warning_has_no_fix(shell):
     with pytest.warns(UserWarning, match=r"If you indeed want .*, use \.retain_grad\(\)"):
         shell.run(REBOUND)
     shell.ok("%config GradMagics.fixes = False")

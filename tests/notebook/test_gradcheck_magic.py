@@ -24,7 +24,7 @@ def test_right_gradients(cell):
 
 
 @pytest.mark.parametrize("line", ["f(x, w=w, power=3)", "x.tanh()", "x.softmax(0)", "(lambda a: a.exp())(x * 1)", "gl.sin(x);"])
-def test_whatever_is_called(cell, line):
+def test_different_forms_of_calls(cell, line):
     assert f"{line.rstrip(';')}: the gradients are right; " in cell.ok(f"%gradcheck {line}").stdout
 
 
@@ -59,18 +59,18 @@ def test_single_precision(cell):
         ("f(x.detach(), 2)", "none of the arguments of f(x.detach(), 2) requires grad"),
     ],
 )
-def test_a_wrong_line_is_refused_in_a_sentence(cell, line, words):
+def test_a_wrong_line_is_an_error_of_one_sentence(cell, line, words):
     ran = cell.run(f"%gradcheck {line}")
     assert words in str(ran.error)
     assert "Traceback" not in ran.stderr
 
 
-def test_errors_of_the_function_are_its_own(cell):
+def test_errors_of_the_function_are_raised(cell):
     assert isinstance(cell.run("%gradcheck f(x, gl.ones(2, dtype=gl.float64))").error, RuntimeError)
 
 
 @pytest.mark.torch
-def test_torchs_tensors_are_torchs_to_check(cell):
+def test_tensors_of_torch_are_referred_to_torch(cell):
     pytest.importorskip("torch")
     cell.ok("import torch\nt = torch.ones(2, requires_grad=True)")
     assert "use torch.autograd.gradcheck" in str(cell.run("%gradcheck torch.sin(t)").error)

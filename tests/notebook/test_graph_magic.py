@@ -26,7 +26,7 @@ def cell(shell):
     return shell
 
 
-def test_it_draws_by_the_users_names_and_keeps(cell):
+def test_names_of_the_user_and_saving_the_graph(cell):
     (bundle,) = cell.ok("%graph loss -o g").outputs
     assert "on 2 leaves, w and x" in bundle["text/plain"] and "text/html" in bundle
     assert isinstance(cell.ns["g"], Graph) and cell.ns["g"].level == "operations"
@@ -40,15 +40,15 @@ def test_it_draws_by_the_users_names_and_keeps(cell):
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        ("", "%graph takes one expression, and got nothing"),
-        ("loss z", "%graph takes one expression, and got 2 expressions, loss, z"),
-        ("loss --level lines", "--level is one of code, modules, operations, and not 'lines'"),
+        ("", "%graph takes one expression, got nothing"),
+        ("loss z", "%graph takes one expression, got 2 expressions, loss, z"),
+        ("loss --level lines", "--level must be one of code, modules, operations, got 'lines'."),
         ("3", "3: graph(out) draws the graph of a tensor"),
         ("x.detach()", "x.detach(): element 0 of tensors does not require grad"),
         ("loss --lvel code", "%graph has no option --lvel. Did you mean --level?"),
     ],
 )
-def test_it_refuses_in_one_sentence(cell, line, part):
+def test_errors_are_one_sentence(cell, line, part):
     ran = cell.run(f"%graph {line}")
     assert type(ran.error).__name__ == "UsageError" and part in str(ran.error)
     assert ran.stderr.startswith("UsageError: ") and ran.stdout == ""
@@ -61,7 +61,7 @@ def test_help_and_completion(cell):
     assert "modules" in found
 
 
-def test_where_a_history_ends_stays_in_its_place_when_rows_open(cell):
+def test_cuts_keep_their_place_when_rows_open(cell):
     cell.ok("\n" * 20 + "def f(t):\n    u = t * 2\n    for _ in range(60):\n        u = u * 1.01 + t\n    return u * u")
     lines = ["y = f(x)", "d = (y * 2).detach()", "loss = (y.exp() * d).sum()"]
     cell.ok("\n".join(["%%grad -q -o report", *lines]))
@@ -77,7 +77,7 @@ def test_where_a_history_ends_stays_in_its_place_when_rows_open(cell):
         opened = show(depth=depth)
         assert len(opened) > len(closed) and [row for row in opened if not row[1] and row[0] != "x"] == closed
         after = [inner for _, inner in opened[opened.index(("d = (y * 2).detach()", 0)) + 1 :]]
-        assert after[0] == 0, "it is not among the lines of the function"
+        assert after[0] == 0, "the cut is not among the lines of the function"
     assert any(label.endswith(" more") for label, _ in opened)
 
 
@@ -137,7 +137,7 @@ def ask(widget, what, **more):
     return answer
 
 
-def test_a_graphs_widget_knows_the_callers_names_and_answers(widget):
+def test_the_widget_of_a_graph_has_the_callers_names_and_answers(widget):
     x = gl.tensor([1.0, 2.0], requires_grad=True)
     y = (x * x).sum()
     view = widget(gl.graph(y))
@@ -151,15 +151,15 @@ def test_a_graphs_widget_knows_the_callers_names_and_answers(widget):
     assert "a list of numbers" in ask(view, "steps", numbers="1")["error"]
 
 
-def graph_of_a_tensor_that_goes(view=lambda graph: graph):
+def graph_of_a_freed_tensor(view=lambda graph: graph):
     """Return the view of a graph whose output has no other reference, and a weak reference to its node."""
     x = gl.tensor([1.0, 2.0], requires_grad=True)
     y = (x * x).sum()
     return view(gl.graph(y)), weakref.ref(y.grad_fn)
 
 
-def test_close_lets_the_graph_go(widget):
-    view, held = graph_of_a_tensor_that_goes(widget)
+def test_close_releases_the_graph(widget):
+    view, held = graph_of_a_freed_tensor(widget)
     gc.collect()
     assert held() is not None
     ask(view, "gone")
@@ -169,14 +169,14 @@ def test_close_lets_the_graph_go(widget):
     assert ask(view, "node", node=0)["panel"]["title"] and ask(view, "fold", open=[])["figure"]["svg"]
 
 
-def test_a_graph_does_not_hold_what_it_is_of(widget):
-    shown, held = graph_of_a_tensor_that_goes()
+def test_a_graph_holds_no_tensor(widget):
+    shown, held = graph_of_a_freed_tensor()
     gc.collect()
     assert held() is None
     assert "not held" in " ".join(widget(shown).about["head"]["parts"])
 
 
-def test_a_report_that_kept_the_graph_opens_with_its_sweep(widget):
+def test_a_report_with_its_graph_opens_with_its_sweep(widget):
     x = gl.tensor([1.0, 2.0], requires_grad=True)
     report = gl.explain((x * x).sum())
     view = widget(report.graph())

@@ -1,4 +1,4 @@
-"""Other objects in the user's namespace never make a cell fail."""
+"""No object in the user's namespace makes a cell fail."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_no_cell_breaks(shell, hostile):
     assert "call w.requires_grad_() before line 3" in str(failed.error)
 
 
-def test_what_a_thing_is_is_asked_of_its_type():
+def test_kinds_of_objects_are_determined_by_their_types():
     class Liar:
         __class__ = gl.Tensor
 

@@ -1,4 +1,4 @@
-"""The stop button, wherever it strikes: what a `%%grad` cell watches with is gone when the next cell runs."""
+"""After an interrupt at any place, all observers of a `%%grad` cell are removed before the next cell runs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FILES = tuple(
 
 
 @pytest.mark.slow
-def test_an_interrupted_cell_leaves_nothing_to_the_next(shell, monkeypatch):
-    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)  # in a destructor it is reported, not raised
+def test_an_interrupted_cell_does_not_affect_the_next(shell, monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)  # Python reports errors in destructors and does not raise
 
     def cell():
         shell.ip.run_cell("%%grad\nx = gl.tensor([1., 2.], requires_grad=True)\n(x * x).sum().backward()")

@@ -1,10 +1,10 @@
-"""`%jacobian` in a real IPython shell: what it shows and keeps, whose names it uses, what its errors look like."""
+"""`%jacobian` in a real IPython shell: its outputs, the names it uses, and its errors."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from explore.taking import taking
+from explore.timed_sweeps import set_sweep_time
 
 from gradlab.explore.jacobian import Jacobian
 from gradlab.notebook.extension import load_ipython_extension, unload_ipython_extension
@@ -28,7 +28,7 @@ def test_a_tensor_by_a_tensor(cell):
     assert sorted(bundle) == ["image/png", "text/html", "text/plain"]
     assert bundle["text/plain"].startswith("Jacobian of z (5) with respect to x (3)\n")
     assert "z[4]" in bundle["text/plain"] and "x[2]" in bundle["text/plain"]
-    assert cell.ns["x"].grad is None, "nothing is written"
+    assert cell.ns["x"].grad is None, "no gradient is written"
 
 
 def test_several_inputs_and_a_name(cell):
@@ -42,22 +42,22 @@ def test_several_inputs_and_a_name(cell):
 def test_a_function(cell):
     cell.ok("%jacobian f x -o J;")
     np.testing.assert_array_equal(cell.ns["J"], np.diag([3.0, 12.0, 27.0]))
-    assert "y = f(x)" in cell.ns["J"].by_hand(0), "the user's own call"
+    assert "y = f(x)" in cell.ns["J"].by_hand(0), "the call of the user"
 
 
-def test_expressions_and_the_name_that_was_written(cell):
+def test_expressions_and_the_name_as_written(cell):
     cell.ok("a = [x]\nother = z")
     assert "Jacobian of other (5) with respect to x (3)" in cell.ok("%jacobian other a[0]").text
     assert "Jacobian of y (scalar) with respect to x (3)" in cell.ok("%jacobian (x * 2).sum() x").text
 
 
-def test_in_a_function_of_the_users(cell):
+def test_in_a_function_of_the_user(cell):
     cell.ok("def show():\n    inner = x * 2\n    get_ipython().run_line_magic('jacobian', 'inner x')\nshow()")
 
 
 def test_quiet(cell):
     assert cell.ok("%jacobian z x -q -o J").outputs == [] == cell.ok("%jacobian z x -o J;").outputs
-    assert not cell.ns["J"].complete, "nothing is computed where nothing is shown"
+    assert not cell.ns["J"].complete, "nothing is computed if nothing is shown"
 
 
 def test_a_terminal_has_no_live_view_and_shows_the_picture(cell):
@@ -87,7 +87,7 @@ def test_errors_are_one_sentence(cell, line, said):
     assert ran.stderr.startswith(f"UsageError: {said}") and ran.stderr.count("\n") == 1 and ran.stdout == ""
 
 
-def test_an_error_in_the_users_function_is_shown_from_there_on(cell):
+def test_the_traceback_of_an_error_begins_in_the_users_function(cell):
     cell.ok("def g(x):\n    return x / nothing")
     ran = cell.run("%jacobian g x")
     assert isinstance(ran.error, NameError) and "return x / nothing" in ran.stdout
@@ -109,7 +109,7 @@ def test_completion(cell):
     assert "columns" in found
 
 
-def test_unloading_takes_it_out(interactive, cell):
+def test_unloading_removes_the_magic(interactive, cell):
     unload_ipython_extension(interactive)
     try:
         assert "jacobian" not in interactive.magics_manager.magics["line"]
@@ -142,24 +142,24 @@ def test_the_live_view_is_shown_and_closed_when_its_cell_runs_again(notebook, mo
     source = "%jacobian z x -i -o J\n%jacobian f x -i"
     ran = notebook.ok(source)
     assert ran.text == "live\nlive" and len(made) == 2 and closed == [] and made[0] is notebook.ns["J"]
-    assert not made[0].complete, "it opens empty and fills"
+    assert not made[0].complete, "it opens empty and is then filled"
     notebook.ok("1 + 1")
     assert closed == []
     notebook.ok(source)
     assert len(made) == 4 and len(closed) == 2
 
 
-# ------------------------------------------------------------------------------------- what a display computes
-def test_a_display_computes_what_takes_under_a_second(cell):
+# ----------------------------------------------------------------------------------------------------- display
+def test_a_display_computes_a_jacobian_that_takes_less_than_a_second(cell):
     cell.ok("J = gl.jacobian(f, x, method='rows')")
     text = cell.ok("J").text
     assert cell.ns["J"].complete
     assert "27" in (text or cell.ok("display(J)").text)
 
 
-def test_a_display_of_a_long_one_shows_the_plan_and_how_to_start(cell, clock):
+def test_a_display_of_a_long_run_shows_the_plan_and_how_to_start(cell, clock):
     cell.ok("J = gl.jacobian(f, gl.rand(50), method='rows')")
-    taking(cell.ns["J"], 0.05, clock)
+    set_sweep_time(cell.ns["J"], 0.05, clock)
     text = cell.ok("display(J)").text
-    assert not cell.ns["J"].complete and cell.ns["J"].sweeps <= 2, "one is enough to know"
+    assert not cell.ns["J"].complete and cell.ns["J"].sweeps <= 2, "one row is enough for an estimate"
     assert "50×50 by method 'rows'" in text and "np.asarray(J) computes" in text

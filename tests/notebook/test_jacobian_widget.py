@@ -1,4 +1,4 @@
-"""The Python half of the Jacobian widget, without a front end. What it shows is tested with `explore.jacobian.view_model`."""
+"""The Python part of the Jacobian widget without a front end. Its content is tested with `explore.jacobian.view_model`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def widget():
 
 
 def ask(widget, what, *buffers, **more):
-    """The answer to one message, with its arrays."""
+    """Send one message, and return the answer with its arrays."""
     name = f"t:{len(widget.said)}"
     widget._handle_custom_msg({"ask": what, "id": name, **more}, [memoryview(buffer) for buffer in buffers])
     content, raw = widget.said[-1]
@@ -57,7 +57,7 @@ def test_messages_are_answered_with_frames_and_binary_buffers(widget):
     w = widget(J)
     assert w.about["outputs"] == [{"name": "z", "shape": [3]}] and w.about["inputs"] == [{"name": "x", "shape": [3]}]
     assert (w.about["rows"], w.about["columns"]) == (3, 3) and w.about["plan"] == str(J.plan)
-    assert J.sweeps == 0, "making a widget computes nothing"
+    assert J.sweeps == 0, "creating a widget computes nothing"
     frame = ask(w, "hello")
     assert frame["whole"] and frame["low"].size == 9 and not frame["flags"].any() and frame["code"] == J.by_hand(0)
     frame = ask(w, "step")
@@ -95,7 +95,7 @@ def test_an_exception_is_shown_and_answered(widget):
     assert w.said[-1][0]["error"]
 
 
-def test_a_leaf_changed_since_is_said_in_words(widget):
+def test_a_changed_leaf_is_reported(widget):
     x = gl.tensor([1.0, 2.0]).requires_grad_()
     w = widget(jacobian(x * x, x))
     with gl.no_grad():
@@ -115,7 +115,7 @@ def test_several_inputs_scalars_and_empty(widget):
         assert "error" not in ask(empty, what)
 
 
-def test_the_graph_goes_with_the_view(widget):
+def test_the_graph_is_released_with_the_view(widget):
     x = gl.tensor([1.0, 2.0]).requires_grad_()
     J = jacobian(lambda u: u * u, x)
     output = weakref.ref(J.runner.graph.outputs[0])
@@ -125,14 +125,14 @@ def test_the_graph_goes_with_the_view(widget):
     ask(w, "step")
     del J
     gc.collect()
-    assert output() is not None, "the widget owns the graph, so that a path can be lit when all rows are known"
+    assert output() is not None, "the widget owns the graph, so that it can highlight a path when all rows are known"
     ask(w, "gone")
     gc.collect()
     assert output() is None and w.ended
     assert "the graph is gone; run the cell again" in ask(w, "step")["error"]
 
 
-def test_close_lets_the_graph_go(widget):
+def test_close_releases_the_graph(widget):
     J, *_ = example()
     w = widget(J)
     held = weakref.ref(J)
@@ -144,7 +144,7 @@ def test_close_lets_the_graph_go(widget):
 
 
 class Publisher:
-    """Return the messages to a notebook."""
+    """The messages to a notebook."""
 
     def __init__(self, monkeypatch):
         import IPython.display
@@ -163,49 +163,49 @@ class Publisher:
 
 
 def wide():
-    """Return z = x[:3] * 2 of 100 elements: more entries than a first picture shows."""
+    """Return z = x[:3] * 2 with 100 elements, which are more entries than a first picture shows."""
     x = gl.ones(100, dtype=gl.float64, requires_grad=True)
     return jacobian(x[:3] * 2, x, method="rows")
 
 
-def test_the_static_picture_is_an_output_of_its_own_and_kept_up_to_date(widget, monkeypatch):
+def test_the_static_picture_is_a_separate_output_and_is_updated(widget, monkeypatch):
     J = wide()
     w, notebook = widget(J), Publisher(monkeypatch)
     w._ipython_display_()
     static, live = notebook.shown
-    assert J.sweeps == 0, "displaying the widget of a large one computes nothing"
+    assert J.sweeps == 0, "displaying the widget of a large Jacobian computes nothing"
     assert "data-gradlab-twin" in static["text/html"] and "not computed yet" in static["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" not in static
     assert live["application/vnd.jupyter.widget-view+json"]["model_id"] == w.model_id
-    assert live["text/plain"].startswith("live view of the Jacobian of "), "it is never written anew"
+    assert live["text/plain"].startswith("live view of the Jacobian of "), "the output is not created again"
     ask(w, "step")
     assert "1 of 3 rows known" in notebook.updated[-1]["text/plain"]
     ask(w, "step", swift=True)
-    assert len(notebook.updated) == 1, "not at every frame while playing"
+    assert len(notebook.updated) == 1, "not updated at every frame while playing"
     ask(w, "pause")
     assert "2 of 3 rows known" in notebook.updated[-1]["text/plain"]
     ask(w, "step", swift=True)
     assert "rows known" not in notebook.updated[-1]["text/plain"]
     w.close()
-    type(w)._ipython_display_(w)  # ipywidgets 7 takes the instance's own away
+    type(w)._ipython_display_(w)  # ipywidgets 7 removes the method of the instance
     assert list(notebook.shown[-1]) == ["text/plain"] and len(notebook.shown) == 3, "a closed widget shows a text"
     assert all("data-gradlab-twin" in data["text/html"] for data in notebook.updated)
 
 
-def test_the_static_picture_of_a_small_one_is_complete_and_the_view_is_not(widget, monkeypatch):
+def test_the_static_picture_of_a_small_jacobian_is_complete_and_the_view_is_not(widget, monkeypatch):
     J, *_ = example()
     w, notebook = widget(J), Publisher(monkeypatch)
     w._ipython_display_()
     text = notebook.shown[0]["text/plain"]
     assert "known" not in text and "computed" not in text
     assert [[float(n) for n in line.split()[1:]] for line in text.splitlines()[2:5]] == MATRIX.tolist()
-    assert J.rows_known == 0, "it is still to be filled"
+    assert J.rows_known == 0, "the view is not filled yet"
     frame = ask(w, "step")
     assert frame["at"] == 0 and not frame["done"]
-    assert notebook.updated == [], "nothing must be added to the picture"
+    assert notebook.updated == [], "the picture does not change"
 
 
-def test_a_small_one_that_cannot_be_computed_is_displayed_all_the_same(widget, monkeypatch):
+def test_a_small_jacobian_that_cannot_be_computed_is_displayed(widget, monkeypatch):
     J, _, z = example()
     w, notebook = widget(J), Publisher(monkeypatch)
     z.sum().backward()  # frees the graph
@@ -214,7 +214,7 @@ def test_a_small_one_that_cannot_be_computed_is_displayed_all_the_same(widget, m
     assert "error" in ask(w, "step")
 
 
-def test_the_static_picture_has_the_columns_that_were_stepped_through(widget, monkeypatch):
+def test_the_static_picture_has_the_computed_columns(widget, monkeypatch):
     J = wide()
     w, notebook = widget(J), Publisher(monkeypatch)
     w._ipython_display_()
@@ -226,10 +226,10 @@ def test_the_static_picture_has_the_columns_that_were_stepped_through(widget, mo
         ask(w, "step")
     text = notebook.updated[-1]["text/plain"]
     assert "computed" not in text and "known" not in text and "least 0, greatest 2" in text
-    assert J.rows_known == 0, "columns are not kept as rows"
+    assert J.rows_known == 0, "columns are not stored as rows"
 
 
-def test_the_bitmap_of_a_large_one_waits_for_the_live_view(widget, monkeypatch):
+def test_the_bitmap_of_a_large_jacobian_waits_for_the_live_view(widget, monkeypatch):
     x = gl.ones(1200, requires_grad=True)
     J = jacobian(x * 2, x, method="rows")
     J.row(0)
@@ -249,4 +249,4 @@ def test_state_is_small(widget):
     x = gl.ones(400, requires_grad=True)
     w = widget(jacobian(x * 2, x))
     state = {name: value for name, value in w.get_state().items() if name not in ("_esm", "_css")}
-    assert len(json.dumps(state, default=str)) < 8_000, "numbers travel when they are asked for, and are not saved"
+    assert len(json.dumps(state, default=str)) < 8_000, "numbers are sent on request and not saved"

@@ -1,4 +1,4 @@
-"""PyTorch's lazy layers, whose parameters have no shape before the first call: they are skipped, and nothing else is."""
+"""Lazy layers of PyTorch, whose parameters have no shape before the first call, are skipped, but nothing else is."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cell(shell):
     return shell
 
 
-def test_the_doctor_looks_at_everything_else(cell):
+def test_the_doctor_examines_all_other_objects(cell):
     cell.ok("loss = w.sqrt().sum()\nloss.backward()")
     beside = str(cell.ok("%doctor").result)
     assert "could not be checked" not in beside and "`loss` is NaN or infinite" in beside
@@ -59,7 +59,7 @@ def test_explorers_read_the_rest_of_the_namespace(cell, expression):
 
 
 @pytest.mark.parametrize("magic", ["%%grad", "%%doctor", "%%grad w", "%%watch"])
-def test_cells_with_lazy_layers_are_looked_at(cell, magic):
+def test_cells_with_lazy_layers_are_recorded(cell, magic):
     ran = cell.ok(f"{magic}\n{TRAINING}")
     assert "could not be checked" not in ran.text and "Error" not in ran.text + ran.stderr
 
@@ -81,7 +81,7 @@ def test_a_lazy_model_cannot_be_watched_before_its_first_call(cell):
     assert cell.ns["watched"].target.names[-1] == "unused[2].bias"
 
 
-def test_an_error_is_explained_beside_lazy_layers(cell):
+def test_an_error_is_explained_if_there_are_lazy_layers(cell):
     ran = cell.run("loss = model(X).sum().detach()\nloss.backward()")
     assert not ran.success
     said = str(cell.ok("%doctor").result)

@@ -16,7 +16,7 @@ from gradlab.explore.views import VIEWS
 
 
 def names(things):
-    """List the entries of a registry, with duplicates, in words that are the same for each load."""
+    """List the entries of a registry, with duplicates, as texts that are the same for each load."""
     return sorted(f"{getattr(one, '__module__', '')}.{getattr(one, '__qualname__', type(one).__qualname__)}" for one in things)
 
 
@@ -94,7 +94,7 @@ def run(ip, line):
     assert ip.run_cell(line, store_history=False).success
 
 
-def test_everything_is_registered_once_and_taken_out_again(ip):
+def test_everything_is_registered_once_and_removed_again(ip):
     run(ip, "%unload_ext gradlab")  # IPython registers its own magics for this when they are first used
     before = registries(ip)
     run(ip, "%load_ext gradlab")

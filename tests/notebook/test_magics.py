@@ -41,7 +41,7 @@ def grad(shell, name="x"):
 
 
 def the_report(ran):
-    """The card, and below it the picture's bitmap and the code: what a report shows, one output each."""
+    """Return the outputs of a report: the card, the picture and the code."""
     assert [sorted(bundle) for bundle in ran.outputs] == [
         ["text/html", "text/latex", "text/plain"],
         ["image/png", "text/html", "text/plain"],
@@ -83,14 +83,14 @@ def test_ends_in_a_for_loop(cell):
     assert ran.text == (f"There was nothing to differentiate: the cell ends in a for loop, {NO_SCALAR}. {HINT}")
 
 
-def test_of_names_what_a_loop_has_made(cell):
+def test_names_restrict_the_leaves_made_in_a_loop(cell):
     cell.ok("%%grad --of total\ntotal = 0\nfor i in range(3):\n    total = total + (x * i).sum()")
     assert grad(cell) == [3, 3, 3]
 
 
 def test_own_backward(cell):
     ran = cell.ok("%%grad -o r\nloss = (x ** 2).sum()\nloss.backward()")
-    assert grad(cell) == [2, 4, 6], "nothing more was called"
+    assert grad(cell) == [2, 4, 6], "no second backward was called"
     assert cell.ns["r"].backward_calls == 1
     assert "The cell called backward() itself, once. x.grad was set." in ran.text
     assert "loss = 14, with respect to x." in ran.text
@@ -122,7 +122,7 @@ for i in range(4):
     print(x.grad)
     x.grad.data.zero_()""")
     assert ran.stdout.splitlines()[-1] == "tensor([[0., 0., 0., 2.]])"
-    assert cell.ns["r"]["x"].gradient.maximum == 2, "as the call left it, before it was zeroed"
+    assert cell.ns["r"]["x"].gradient.maximum == 2, "the gradient after the call, before it was zeroed"
     assert "z (1×4), weighted by v" in ran.text
 
 
@@ -153,7 +153,7 @@ def test_own_backward_of_two_tensors(cell):
         ("loss = x.sum()\nif True:\n    pass", "loss", [1, 1, 1]),
     ],
 )
-def test_a_cell_that_ends_otherwise_is_about_the_last_scalar_that_it_assigned(cell, body, called, gradient):
+def test_a_cell_with_another_end_differentiates_the_last_scalar_that_it_assigned(cell, body, called, gradient):
     ran = cell.ok(f"%%grad\n{body}")
     assert grad(cell) == gradient and f"{called} is the last scalar that the cell assigned." in ran.text
 
@@ -165,7 +165,7 @@ def test_several_outputs_are_reported_on_together(cell):
 
 
 @pytest.mark.parametrize("line", ["%%grad --help\nx.sum()", "%%grad -h\nx.sum()", "%%grad -h", "%grad -h"])
-def test_help_helps_and_runs_nothing(cell, line):
+def test_help_runs_nothing(cell, line):
     ran = cell.ok(line)
     assert "Run a cell and show its gradients" in ran.stdout and "--of NAME" in ran.stdout and grad(cell) is None
 
@@ -188,7 +188,7 @@ def test_ends_in_none(cell):
         ("# only a remark", f"there is no statement in the cell. {HINT}"),
     ],
 )
-def test_nothing_to_differentiate_is_said_in_one_line(cell, body, why):
+def test_nothing_to_differentiate_is_reported_in_one_line(cell, body, why):
     ran = cell.ok(f"%%grad -o r\n{body}")
     assert ran.text == f"There was nothing to differentiate: {why}"
     assert cell.ns["r"] is None and grad(cell) is None
@@ -210,7 +210,7 @@ def test_an_exception_makes_no_report(cell, body, line):
     ran = cell.run(f"%%grad -o r\n{body}")
     assert isinstance(ran.error, ZeroDivisionError) and ran.outputs == [] and "r" not in cell.ns
     assert f"line {line}" in ran.stdout or f"--> {line} " in ran.stdout
-    assert "gradlab/notebook" not in ran.stdout, "the traceback is the cell's own"
+    assert "gradlab/notebook" not in ran.stdout, "the traceback is that of the cell"
     assert grad(cell) == ([2, 2, 2] if ".backward()" in body else None)
     the_report(cell.ok("%%grad\nx.sum()"))
 
@@ -225,7 +225,7 @@ def test_an_interrupt_makes_no_report(cell):
     assert isinstance(ran.error, KeyboardInterrupt) and ran.outputs == [] and grad(cell) is None and "r" not in cell.ns
 
 
-def test_an_interrupt_during_our_backward_restores_grad(cell):
+def test_an_interrupt_during_the_backward_of_the_magic_restores_grad(cell):
     cell.ok("x.sum().backward()\ndef stop(g): raise KeyboardInterrupt\ny = x * w.sum()\nhandle = y.register_hook(stop)")
     ran = cell.run("%%grad -o r\ny.sum()")
     assert isinstance(ran.error, KeyboardInterrupt) and ran.outputs == [] and "r" not in cell.ns
@@ -243,7 +243,7 @@ def test_a_cell_may_run_another(cell):
     assert grad(cell) == [1, 1, 1] and grad(cell, "w") is None
     assert ran.text.index("w.sum() = 10, with respect to w") < ran.text.index("x.sum() = 6, with respect to x")
     ran = cell.ok("%%grad\nget_ipython().run_cell('%%grad -q\\nw.sum()')\nx.sum() * 2")
-    assert grad(cell, "w") == [[1, 1], [1, 1]] and grad(cell) == [1, 1, 1], "the cell that was run has called backward"
+    assert grad(cell, "w") == [[1, 1], [1, 1]] and grad(cell) == [1, 1, 1], "the inner cell called backward"
     assert "The cell called backward() itself, once." in ran.text
 
 
@@ -263,7 +263,7 @@ def test_names_may_be_expressions(cell):
     assert [row.name for row in cell.ns["r"].rows] == ["model.fc.weight"]
 
 
-def test_non_leaves_are_shown_and_written_nowhere(cell):
+def test_non_leaves_are_shown_and_not_written(cell):
     ran = cell.ok("%%grad h x -o r\nh = x * 2\nloss = (h ** 2).sum() + x.sum()")
     r = cell.ns["r"]
     assert r["h"].gradient.norm == pytest.approx(np.linalg.norm([4, 8, 12])) and not r["h"].is_leaf
@@ -310,7 +310,7 @@ def test_weights(cell, options, body, expected):
         ("--of nix", "nix: NameError: name 'nix' is not defined"),
     ],
 )
-def test_what_cannot_be_done_fails_the_cell_and_leaves_grad(cell, options, message):
+def test_errors_fail_the_cell_and_keep_grad(cell, options, message):
     cell.ok("x.sum().backward()")
     ran = cell.run(f"%%grad {options} -o r\ny = x * 2")
     assert not ran.success and message in str(ran.error) and message in ran.stdout + ran.stderr
@@ -321,7 +321,7 @@ def test_what_cannot_be_done_fails_the_cell_and_leaves_grad(cell, options, messa
 def test_small_output_gets_its_jacobian(cell):
     cell.ok("x.sum().backward()")
     ran = cell.ok("%%grad -o r\nz = x ** 2")
-    assert grad(cell) == [1, 1, 1], ".grad is left alone"
+    assert grad(cell) == [1, 1, 1], ".grad is unchanged"
     assert "so this is its Jacobian; .grad was left alone" in ran.text
     assert [sorted(bundle) for bundle in ran.outputs][1:3] == [["image/png", "text/html", "text/plain"]] * 2
     exec(cell.ns["r"].by_hand, cell.ns)
@@ -329,7 +329,7 @@ def test_small_output_gets_its_jacobian(cell):
     assert "z[2]     0     0     6" in ran.outputs[1]["text/plain"]
 
 
-def test_large_output_gets_the_known_error_and_how_to_choose(cell):
+def test_large_output_gets_pytorchs_error_with_advice(cell):
     ran = cell.run("%%grad\nbig = x[0] * gl.ones(10, 10)")
     assert isinstance(ran.error, RuntimeError) and ran.outputs == []
     assert str(ran.error).startswith("grad can be implicitly created only for scalar outputs")
@@ -340,14 +340,14 @@ def test_large_output_gets_the_known_error_and_how_to_choose(cell):
     assert not cell.run("%%grad\nz = x ** 2").success
 
 
-def test_jacobian_where_asked(cell):
+def test_jacobian_on_request(cell):
     ran = cell.ok("%%grad --jacobian\nloss = (x ** 2).sum()")
     assert grad(cell) == [2, 4, 6]
     assert "Jacobian of loss" in ran.text and "J = gl.stack" in ran.text
 
 
-# --------------------------------------------------------------------------------------------------- what happens to .grad
-def test_a_rerun_is_not_doubled_and_the_old_gradient_is_kept(cell):
+# -------------------------------------------------------------------------------------------------------- changes of .grad
+def test_a_second_run_does_not_accumulate_and_keeps_the_old_gradient(cell):
     cell.ok("%%grad\nloss = (x ** 2).sum()")
     ran = cell.ok("%%grad -o r\nloss = (x ** 3).sum()")
     assert grad(cell) == [3, 12, 27]
@@ -365,7 +365,7 @@ def test_accumulate_adds(cell):
     assert grad(cell) == [6, 12, 18]
 
 
-def test_dry_leaves_grad_alone(cell):
+def test_dry_keeps_grad(cell):
     cell.ok("x.sum().backward()")
     ran = cell.ok("%%grad --dry -o r\nloss = (x ** 2).sum()")
     assert grad(cell) == [1, 1, 1] and ".grad was left alone (--dry)" in ran.text
@@ -409,8 +409,8 @@ def test_auto_backward_off(cell):
     assert grad(cell) == [2, 4, 6] and "The cell called backward() itself, once." in ran.text
 
 
-# ------------------------------------------------------------------------------------------------------------ the rows
-def test_warnings_in_words_only_where_certain(cell):
+# ---------------------------------------------------------------------------------------------------------------- rows
+def test_warnings_are_only_certain_facts(cell):
     cell.ok("""%%grad -o r
 unused = gl.ones(2, requires_grad=True)
 z = gl.zeros(2, requires_grad=True)
@@ -500,7 +500,7 @@ def test_without_a_cell(cell):
 
 
 @pytest.mark.e2e
-def test_shell_syntax_and_magics_inside_are_left_alone(cell):
+def test_shell_syntax_and_magics_inside_still_work(cell):
     ran = cell.ok("%%grad -v [1.0, 2.0, 3.0]\n!echo {x.ndim}\n%pwd\ns = '{x}'\nx * len(s)")
     assert ran.stdout.startswith("1") and grad(cell) == [3, 6, 9]
 
@@ -523,18 +523,18 @@ def sources_of_lines():
 
 
 def test_the_sources_of_lines_are_not_kept_when_they_are_not_needed(cell):
-    before = set(sources_of_lines())  # IPython keeps the code of lines whose errors it has shown
+    before = set(sources_of_lines())  # IPython keeps the source of lines whose errors it has shown
     for i in range(30):
         cell.ok(f"%grad -q --no-graph (x * {i}).sum()")
     gc.collect()
     cell.ok("%grad -q --no-graph x.sum()")
-    assert len(set(sources_of_lines()) - before) <= 3  # of the last line, and of the last lookup of places
+    assert len(set(sources_of_lines()) - before) <= 3  # sources of the last line and of the last lookup of positions
 
 
 @pytest.mark.parametrize("line", ["[kept.append(x.exp()), x.sum()][1]", "(lambda x: [kept.append(x.exp()), x.sum()][1])(x)"])
-def test_the_source_of_a_line_is_found_as_long_as_what_it_made_exists(cell, line):
+def test_the_source_of_a_line_is_found_as_long_as_its_result_exists(cell, line):
     cell.ok("kept = []")
-    for _ in range(2):  # the second time under the same name
+    for _ in range(2):  # the second time with the same name
         cell.ok(f"%grad -q --no-graph {line}")
         for i in range(10):
             cell.ok(f"%grad -q --no-graph (x * {i}).sum()")
@@ -543,7 +543,7 @@ def test_the_source_of_a_line_is_found_as_long_as_what_it_made_exists(cell, line
         cell.ok("%grad -q --no-graph x.sum()")
     assert [quote_site(one.node.site)[:18] for one in cell.ns["kept"]] == ["%grad, `x.exp()` i"] * 2
     cell.ns["kept"].clear()
-    positions.code = None  # it holds the code that was looked up last
+    positions.code = None  # it keeps the code of the last lookup
     gc.collect()
     cell.ok("%grad -q --no-graph x.sum()")
     assert not any("kept" in name for name in sources_of_lines())
@@ -558,7 +558,7 @@ def test_the_source_of_a_line_that_failed_is_found_by_the_doctor(cell):
 
 
 # ----------------------------------------------------------------------------------------------------- load and unload
-def test_loading_twice_is_loading_once(cell):
+def test_loading_twice_is_the_same_as_once(cell):
     before = cell.traces()
     load_ipython_extension(cell.ip)
     assert cell.traces() == before
@@ -589,7 +589,7 @@ def test_through_load_ext(cell):
 
 # ------------------------------------------------------------------------------------------------------------- by hand
 def fresh(cell):
-    """The state that every by-hand run starts from."""
+    """Restore the state that every run by hand starts from."""
     cell.ok(LEAVES + "\nx.grad = gl.tensor([5., 5., 5.])")
 
 
@@ -599,7 +599,7 @@ def fresh(cell):
 )
 def test_by_hand_does_the_same_to_grad(cell, options, last):
     if "--of" in options and "loss =" not in last:
-        last = f"loss = {last}"  # there must be something of that name
+        last = f"loss = {last}"  # the name must exist
     fresh(cell)
     cell.ok(f"%%grad {options} -q -o r\n{last}")
     shown = {name: grad(cell, name) for name in "xw"}
@@ -634,23 +634,23 @@ def test_by_hand_of_weights(cell):
 @pytest.mark.parametrize(
     ("after", "said"),
     [
-        ("opt.zero_grad()", "x.grad and w.grad are None now: emptied since, and shown as backward left them."),
-        ("opt.zero_grad(set_to_none=False)", "x.grad and w.grad are 0 now: emptied since"),
-        ("w.grad = None", "w.grad is None now: emptied since"),
-        ("w.grad = None; x.grad.zero_()", "w.grad is None and x.grad is 0 now: emptied since"),
+        ("opt.zero_grad()", "x.grad and w.grad are None now: cleared since, and shown as computed by backward."),
+        ("opt.zero_grad(set_to_none=False)", "x.grad and w.grad are 0 now: cleared since"),
+        ("w.grad = None", "w.grad is None now: cleared since"),
+        ("w.grad = None; x.grad.zero_()", "w.grad is None and x.grad is 0 now: cleared since"),
         ("opt.step()", ""),
     ],
 )
-def test_gradients_that_were_emptied_after_backward(cell, after, said):
+def test_gradients_that_were_cleared_after_backward(cell, after, said):
     cell.ok("opt = gl.optim.SGD([x, w], lr=0.1)")
     cell.ok(f"%%grad -o r\nopt.zero_grad()\nloss = (x ** 2).sum() * w.sum()\nloss.backward()\n{after}")
     sentence = cell.ns["r"].sentence
-    assert said in sentence if said else "emptied" not in sentence
+    assert said in sentence if said else "cleared" not in sentence
     assert cell.ns["r"]["x"].gradient.norm > 0
 
 
-# -------------------------------------------------------------------------------------------------- nothing is kept alive
-def test_nothing_outlives_the_cell(cell):
+# ------------------------------------------------------------------------------------------------------------- references
+def test_tensors_are_freed_after_the_cell(cell):
     cell.ok("%%grad -o r\nloss = (x ** 2).sum() * w.sum()\nz = loss * 1")
     node, tensor = weakref.ref(cell.ns["loss"].grad_fn), weakref.ref(cell.ns["loss"])
     assert cell.ns["r"].graph().nodes
@@ -658,7 +658,7 @@ def test_nothing_outlives_the_cell(cell):
     cell.ok("del loss, z")
     gc.collect()
     assert node() is None and tensor() is None
-    assert {node.name for node in cell.ns["r"].graph().nodes} >= {"x", "w", "loss"}, "the report has a trace of its own"
+    assert {node.name for node in cell.ns["r"].graph().nodes} >= {"x", "w", "loss"}, "the report has its own trace"
 
 
 def test_own_backward_keeps_nothing_alive(cell):
@@ -669,7 +669,7 @@ def test_own_backward_keeps_nothing_alive(cell):
     assert node() is None
 
 
-def test_the_way_to_the_whole_text_of_a_graph_works_as_printed(shell):
+def test_the_code_for_the_whole_text_of_a_graph_works_as_printed(shell):
     layers = "*(layer for i in range(30) for layer in (gl.nn.Linear(3 + i, 4 + i), gl.nn.Tanh()))"
     shell.ok(f"import gradlab as gl\nmodel = gl.nn.Sequential({layers})\nx = gl.ones(2, 3)")
     cell = "loss = model(x).sum()"

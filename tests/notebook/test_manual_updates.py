@@ -1,4 +1,4 @@
-"""A step that is written by hand is reported once, by its statement, with the leaves that it moved."""
+"""An update by hand is reported once, by its statement, with the leaves that it changed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def writes(report):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("update", UPDATES.values(), ids=UPDATES)
-def test_each_leaf_is_written_once(shell, library, update):
+def test_each_leaf_is_reported_once(shell, library, update):
     shell.ok(START.format(library=library))
     text = shell.ok(CELL.format(update=update)).text
     statement = update.splitlines()[-1].strip()
@@ -53,7 +53,7 @@ def test_several_at_once(shell):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_two_statements_are_two(shell, library):
-    """Also where a loop runs one of them twice."""
+    """Also if a loop runs one of them twice."""
     shell.ok(START.format(library=library))
     update = "for _ in range(2):\n    w.data -= 0.1 * w.grad\nw.data *= 0.9"
     text = shell.ok(CELL.format(update=update)).text

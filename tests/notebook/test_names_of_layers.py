@@ -1,7 +1,7 @@
-"""Layers written by hand, in a list: their weights are called by the list, `layers[3].gamma`, in every place that names them.
+"""Weights of layers written by hand in a list are named by the list, as in `layers[3].gamma`, wherever they are named.
 
-The layers are those of the makemore lectures (karpathy/nn-zero-to-hero): plain classes, a flat list of all parameters, loops
-whose variables stay behind.
+The layers are those of the makemore lectures (karpathy/nn-zero-to-hero): plain classes, a flat list of all parameters, and loops
+whose variables remain defined.
 """
 
 from __future__ import annotations
@@ -98,14 +98,14 @@ def leaves(space):
 
 
 def run(library, *parts):
-    """The names that a program leaves, of a module that is the user's."""
+    """Run a program as a module of the user, and return its names."""
     space = {"__name__": "__main__"}
     exec(program(library, *parts), space)
     return space
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_leaves_are_called_by_their_layers(library):
+def test_leaves_are_named_by_their_layers(library):
     space = run(library, LAYERS, MADE, STEPS)
     found = leaves(space)
     assert sorted(found) == sorted(WANTED)
@@ -126,7 +126,7 @@ def test_leaves_are_called_by_their_layers(library):
 )
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_containers_of_other_kinds(library, made, wanted):
-    """The object that holds the layers gives the name, not the list of all parameters, which a loop may overwrite."""
+    """The object that contains the layers gives the name, not the list of all parameters, which a loop may overwrite."""
     space = run(library, LAYERS, f"{made}\n")
     tensors = [eval(name, space) for name in wanted]
     space["parameters"] = tensors
@@ -138,16 +138,16 @@ def test_containers_of_other_kinds(library, made, wanted):
     assert all(eval(name, space) is tensor for name, tensor in found.items())
 
 
-def test_a_second_name_that_no_loop_left_stays():
+def test_a_second_name_that_is_not_a_loop_variable_is_kept():
     space = run("gradlab", LAYERS, MADE)
     space["head"] = space["layers"][3].weight
     assert "head" in names_in(space, loops=frozenset())
-    assert "head" not in names_in(space, loops=frozenset({"head"})), "but the variable of a loop is none"
+    assert "head" not in names_in(space, loops=frozenset({"head"})), "a loop variable is not a name"
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_rows_of_a_cell(shell, library):
-    """Each leaf has one row, a running mean has none."""
+    """Each leaf has one row, and a running mean has none."""
     shell.ok(program(library, LAYERS, MADE))
     ran = shell.ok(program(library, "%%grad -o report\n", STEPS))
     report = shell.ns["report"]
@@ -157,8 +157,8 @@ def test_rows_of_a_cell(shell, library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_layers_are_drawn_as_modules_are(shell, library):
-    """Each is one node of the picture and one row of the explorer's modules; the table is a tree of them with their classes."""
+def test_layers_are_drawn_like_modules(shell, library):
+    """Each is one node of the picture and one row of the explorer's modules; the table is a tree of layers with classes."""
     shell.ok(program(library, LAYERS, MADE))
     shell.ok(program(library, "%%grad -o report\n", STEPS))
     report = shell.ns["report"]
@@ -190,8 +190,8 @@ def test_rows_of_a_function_of_an_earlier_cell(shell, library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_what_a_script_is_told(library, tmp_path, monkeypatch, capsys):
-    """The bias before the normalisation is called by its layer."""
+def test_findings_of_a_script(library, tmp_path, monkeypatch, capsys):
+    """The bias before the normalisation is named by its layer."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(program(library, LAYERS, MADE, STEPS))
     cli.main(["doctor", "train.py"])
@@ -225,7 +225,7 @@ def test_steps_of_a_path():
     assert [last_step(path) for path in ("net", "net.conv", "net.heads['a.b']")] == ["net", "conv", "['a.b']"]
 
 
-def test_a_loop_over_modules_leaves_no_name():
+def test_the_variable_of_a_loop_over_modules_is_not_a_name():
     layers = [gl.nn.Linear(2, 2), gl.nn.Linear(2, 2)]
     assert set(module_names([{"layers": layers, "layer": layers[-1]}]).values()) == {"layers[0]", "layers[1]"}
     net = gl.nn.Sequential(*layers)

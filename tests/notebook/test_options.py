@@ -69,7 +69,7 @@ def test_weights_end_at_the_next_option(line, weights, names):
         ("--wrt x", "no option --wrt"),
     ],
 )
-def test_wrong_lines_are_refused_in_one_sentence(line, part):
+def test_wrong_lines_are_errors_of_one_sentence(line, part):
     with pytest.raises(OptionError) as caught:
         parse_cell(line)
     assert part in str(caught.value)
@@ -94,7 +94,7 @@ def test_line_magic_takes_options_first(line, expression, names, weights):
 
 
 @pytest.mark.parametrize("line", ["", "--no-graph", "--wrt a", "--accumulate x", "--wrong x", "x +"])
-def test_line_magic_refuses(line):
+def test_errors_of_the_line_magic(line):
     with pytest.raises(OptionError):
         parse_line(line)
 
@@ -124,7 +124,7 @@ def test_jacobian_takes_expressions_and_options_in_any_order(line, expressions, 
         ("z", "there is no input to differentiate z by"),
         ("z x --method row", "--method must be one of auto, rows, batched, columns, sparse, got 'row'."),
         ("z x --method", "--method needs a value: --method METHOD."),
-        ("z x --chunk -3", "--chunk needs a integer of at least 1, got '-3'."),
+        ("z x --chunk -3", "--chunk needs an integer of at least 1, got '-3'."),
         ("z x --chunk 2.5", "--chunk needs an integer"),
         ("z x --metod rows", "%jacobian has no option --metod. Did you mean --method?"),
         ("z x --graph", "no option --graph"),
@@ -134,7 +134,7 @@ def test_jacobian_takes_expressions_and_options_in_any_order(line, expressions, 
         ("z (x", "not closed"),
     ],
 )
-def test_jacobian_refuses_in_one_sentence(line, part):
+def test_errors_of_jacobian_are_one_sentence(line, part):
     with pytest.raises(OptionError) as caught:
         parse_jacobian(line)
     assert part in str(caught.value) and "\n" not in str(caught.value)
@@ -152,7 +152,7 @@ def test_completion_of_doctor():
     assert complete("%doctor --", "--") == complete("%%doctor --", "--") == ["--out", "--ignore", "--quiet"]
 
 
-def test_completion_offers_what_is_left():
+def test_completion_offers_unused_options():
     assert complete("%%grad x --", "--") == [
         "--weights",
         "--of",
@@ -180,5 +180,5 @@ def test_help_names_every_option(magic):
         assert all((flag in text) == (magic in option.where) for flag in option.flags if flag.startswith("--"))
 
 
-def test_names_are_split_outside_of_brackets():
+def test_names_are_split_outside_brackets():
     assert split_names("a, p[0, 1] ,d['x,y'],") == ["a", "p[0, 1]", "d['x,y']"]

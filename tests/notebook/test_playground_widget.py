@@ -1,4 +1,4 @@
-"""The Python half of the live view of a playground, without a front end, and its page."""
+"""The Python part of the live view of a playground without a front end, and its page."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def widget():
 
 
 def ask(widget, what, **more):
-    """The answer to one message, its arrays in their places."""
+    """Send one message, and return the answer with its arrays filled in."""
     name = f"t:{len(widget.said)}"
     widget._handle_custom_msg({"ask": what, "id": name, **more}, [])
     content, raw = widget.said[-1]
     assert content["answer"] == name and content["ask"] == what
-    json.dumps(content, allow_nan=False)  # as Jupyter sends it
+    json.dumps(content, allow_nan=False)  # Jupyter sends it as JSON
     arrays = [np.frombuffer(data, "<f8") for data in raw]
     assert content["arrays"] == [[str(k), "f8"] for k in range(len(raw))]
 
@@ -60,7 +60,7 @@ def test_messages_are_answered_with_frames(widget):
     w = widget(P)
     assert w.about["inputs"] == [{"name": "x", "low": -1.0, "high": 3.0, "step": 0.01}] and not w.about["recorded"]
     frame = ask(w, "hello")
-    while frame["more"]:  # it stops after a while, to go on in the next frame
+    while frame["more"]:  # it stops after a while and continues in the next frame
         frame = ask(w, "refine")
     frame = ask(w, "hello")
     curve = frame["picture"]
@@ -72,7 +72,7 @@ def test_messages_are_answered_with_frames(widget):
     assert moved["rows"][0][3] == "edge" and "ground" not in moved["picture"] and P.point.tolist() == [-0.5]
 
 
-def test_paths_travel(widget):
+def test_paths_are_sent(widget):
     w = widget(gl.playground(bowl, p=[(-4, 4), (-2, 2)], at={"p": [-4, 1.8]}, lr=0.4))
     ask(w, "hello")
     for _ in range(3):
@@ -105,7 +105,7 @@ def test_an_exception_is_shown_and_answered(widget):
     assert "error" not in ask(w, "hello")
 
 
-def test_messages_may_come_in_any_thread(widget):
+def test_messages_may_arrive_in_any_thread(widget):
     w = widget(gl.playground(bowl, p=[(-4, 4), (-2, 2)]))
     ask(w, "hello")
     threads = [
@@ -149,7 +149,7 @@ def test_it_displays_the_static_view_and_the_live_one(widget, monkeypatch):
     assert shown == [w], "a playground displays its live view"
 
 
-def test_a_page_asks_no_host_and_allows_itself_alone(tmp_path):
+def test_a_page_requests_no_host_and_allows_only_its_own_code(tmp_path):
     P = gl.playground(lambda x: x**2 + 0 * len("</script><img src=x onerror=alert(1)>"), x=(-3, 3))
     text = P.save(tmp_path / "f.html").read_text(encoding="utf-8")
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)[1]

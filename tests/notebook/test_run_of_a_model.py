@@ -1,4 +1,4 @@
-"""`%graph model(x)`, and the picture below a `%%grad` cell that fails, in a real IPython shell."""
+"""`%graph model(x)`, and the picture below a `%%grad` cell that raises, in a real IPython shell."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_options_of_a_run(shell_with_models):
     assert "the run of a model is only a picture" in ran.stdout + ran.stderr + str(ran.error)
 
 
-def test_a_run_that_fails_is_drawn_with_the_doctors_words(shell_with_models):
+def test_a_failing_run_is_drawn_with_the_doctors_explanation(shell_with_models):
     shell = shell_with_models
     (bundle,) = shell.ok("%graph wrong(x) -o run").outputs
     run = shell.ns["run"]
@@ -80,14 +80,14 @@ def test_a_run_that_fails_is_drawn_with_the_doctors_words(shell_with_models):
     assert "failed here" in bundle["text/html"]
 
 
-def test_an_error_of_the_expression_is_the_users(shell_with_models):
+def test_an_error_of_the_expression_is_raised(shell_with_models):
     ran = shell_with_models.run("%graph missing(x)")
     assert isinstance(ran.error, NameError) and ran.outputs == []
     ran = shell_with_models.run("%graph len(labels)/0")
     assert isinstance(ran.error, ZeroDivisionError)
 
 
-FAILURES = {  # a cell that fails, what its picture says at the end, and a node before it
+FAILURES = {  # a cell that raises, the last text in its picture, and a node before it
     "loss = wrong(x).sum()": ("wrong[2]: Linear", "given 2×16", "relu"),
     "h = (w * 2).tanh()\nh @ torch.ones(4, 2)": ("@", "given 2×3 and 4×2", "tanh"),
     "h = (w * 2).exp()\ntorch.cat([h, torch.ones(3, 3)], 1)": ("cat", "given 2×3 and 3×3", "exp"),
@@ -99,7 +99,7 @@ FAILURES = {  # a cell that fails, what its picture says at the end, and a node 
 
 
 @pytest.mark.parametrize("cell", FAILURES)
-def test_a_cell_that_fails_is_drawn_as_far_as_it_came(shell_with_models, cell):
+def test_a_failing_cell_is_drawn_up_to_its_error(shell_with_models, cell):
     label, given, before = FAILURES[cell]
     ran = shell_with_models.run(f"%%grad\n{cell}")
     assert ran.error is not None
@@ -109,7 +109,7 @@ def test_a_cell_that_fails_is_drawn_as_far_as_it_came(shell_with_models, cell):
     assert before in text and "failed here" in page and "image/png" in ran.outputs[-1]
 
 
-def test_what_was_computed_without_history_is_an_input_of_the_failed_call(shell_with_models):
+def test_tensors_without_history_are_inputs_of_the_failed_call(shell_with_models):
     ran = shell_with_models.run("%%grad\nwrong[2](x)")
     text = ran.outputs[-1]["text/plain"]
     assert "given 2×8" in text and "x  2×8" in text
@@ -121,12 +121,12 @@ def test_what_was_computed_without_history_is_an_input_of_the_failed_call(shell_
         "y = (w * 2).sum()\ny * (1 / 0)",
         "y = (w * 2).sum()\nundefined(y)",
         "y = (w * 2).sum()\nraise KeyboardInterrupt",
-        "y = w * 2\ny.backward()",  # what fails there is no forward
+        "y = w * 2\ny.backward()",  # it is not the forward pass that fails
         "y = (w * 2).sum()\ny.backward()\ny.backward()",
         "try:\n    w @ w\nexcept RuntimeError:\n    pass\n{}['a']",
     ],
 )
-def test_no_picture_where_no_tensor_failed(shell_with_models, cell):
+def test_no_picture_if_no_operation_failed(shell_with_models, cell):
     ran = shell_with_models.run(f"%%grad\n{cell}")
     assert ran.error is not None
     assert not any("failed here" in bundle.get("text/html", "") for bundle in ran.outputs)

@@ -55,7 +55,7 @@ def test_each_model_has_a_row_and_a_report(ready):
     kinds = [one.trace.nodes for one in report.models.values()]
     for act, nodes in zip(("Sigmoid", "Tanh", "Relu"), kinds, strict=True):
         assert sum(act in node.operation for node in nodes) == 2
-    assert [len(one.rows) for one in report.models.values()] == [6, 6, 6], "never two models in one table"
+    assert [len(one.rows) for one in report.models.values()] == [6, 6, 6], "no table has two models"
     grads = [p.grad for p in ready.ns["net"].parameters()]
     assert report["net[0].weight"].gradient.norm == pytest.approx(float((grads[0] ** 2).sum()) ** 0.5, rel=1e-4)
     tabs = re.findall(
@@ -66,7 +66,7 @@ def test_each_model_has_a_row_and_a_report(ready):
         ("act=Tanh", False),
         ("act=ReLU", True),
     ]
-    assert len({name for name, *_ in tabs}) == 1, "they close each other"
+    assert len({name for name, *_ in tabs}) == 1, "opening one tab closes the others"
 
 
 def test_a_row_has_the_figures_of_its_model(ready):
@@ -80,7 +80,7 @@ def test_a_row_has_the_figures_of_its_model(ready):
 
 
 def test_one_after_the_other_under_one_name(ready):
-    """The second has other parameters, some at the ids of the first's."""
+    """The second has other parameters, some with ids of the first model's."""
     cell = "net = make(nn.Tanh)\ntrain(net)\nnet = make(nn.ReLU)\ntrain(net, steps=7)"
     ran = ready.ok(f"%%grad -o r\n{cell}")
     report = ready.ns["r"]
@@ -92,7 +92,7 @@ def test_one_after_the_other_under_one_name(ready):
     assert "12 times, 7 times for steps=7; this is the last call." in ran.text
 
 
-def test_findings_are_of_their_models(ready):
+def test_findings_belong_to_their_models(ready):
     cell = "for act in [nn.Tanh, nn.Sigmoid]:\n    net = make(act)\n    if act is nn.Tanh:\n        net.append(nn.Softmax(1))\n"
     cell += "    look(net)"
     ready.ok(f"%%grad -o r\n{cell}")
@@ -101,7 +101,7 @@ def test_findings_are_of_their_models(ready):
     assert [one.model for one in twice] == ["act=Tanh"] and NOTEBOOK.last.findings == report.findings
     assert [row.found for row in report.other_models.rows(report)] == ["1 Problem", "nothing"]
     assert [one.kind for one in report.models["act=Tanh"].findings] == [twice[0].kind]
-    assert "takes logits" not in report.why("net[0].weight").sentence, "another model's finding does not count"
+    assert "takes logits" not in report.why("net[0].weight").sentence, "findings of other models are not listed"
 
 
 def test_the_finding_is_marked_on_its_tab(ready):
@@ -120,7 +120,7 @@ generator_loss.backward()
 
 
 def test_each_loss_of_a_cell_has_a_report(ready):
-    """The generator's loss reaches the critic's weights too: both are one training."""
+    """The generator's loss reaches the critic's weights, too, so both are one training."""
     ready.ok(
         "lib.manual_seed(0)\ngenerator, critic = nn.Linear(8, 2), nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))"
     )
@@ -143,7 +143,7 @@ def test_a_loop_of_one_loss_has_no_tabs(ready):
     assert not [bundle for bundle in ran.outputs if 'gradlab-tabs"' in bundle.get("text/html", "")]
 
 
-def test_a_finding_of_all_is_one(ready):
+def test_a_finding_of_all_models_is_merged(ready):
     cell = "for act in [nn.Tanh, nn.Sigmoid]:\n    net = make(act)\n    net.append(nn.Softmax(1))\n    look(net)"
     ran = ready.ok(f"%%doctor\n{cell}")
     (finding,) = [one for one in NOTEBOOK.last.findings if "softmax" in one.message]
@@ -159,13 +159,13 @@ def test_models_that_take_turns(ready):
     ]
 
 
-def test_a_healthy_search_is_quiet(ready):
+def test_a_healthy_search_has_no_finding(ready):
     cell = "".join(f"for lr in {rates}:\n    net = make(nn.Tanh)\n    train(net, 8, lr)\n" for rates in ([0.1, 0.2], [0.3, 0.4]))
     ready.ok(f"%%doctor\n{cell}")
     assert not NOTEBOOK.last.findings and not NOTEBOOK.last.remarks and not NOTEBOOK.last.unseen
 
 
-def test_an_evil_label_is_inert(ready):
+def test_labels_are_escaped(ready):
     ran = ready.ok("%%grad -o r\nfor name in ['<img src=x>', '$a_1$ & \\\\b']:\n    net = make(nn.Tanh)\n    look(net)")
     card = card_of(ran)
     assert "<img src=x" not in card and "&lt;img src=x&gt;" in card
@@ -173,7 +173,7 @@ def test_an_evil_label_is_inert(ready):
     assert "$a_1$" not in latex and "\\$a\\_1\\$ \\&" in latex
 
 
-def test_a_report_of_several_is_saved_and_told(ready, tmp_path):
+def test_a_report_of_several_models_is_saved_and_printed(ready, tmp_path):
     ready.ok(f"%%grad -q -o r\n{THREE}")
     report = ready.ns["r"]
     page = report.save(tmp_path / "r.html").read_text()
@@ -183,7 +183,7 @@ def test_a_report_of_several_is_saved_and_told(ready, tmp_path):
     json.dumps(report.to_dict())
 
 
-def test_a_later_call_is_said_to_be_in_grad(ready, monkeypatch, clock):
+def test_a_later_call_is_reported_to_be_in_grad(ready, monkeypatch, clock):
     """Check a cell without time to record the last call, so that the last one is unknown."""
     from gradlab.explore.trace.recorder import Recorder
 
@@ -195,8 +195,8 @@ def test_a_later_call_is_said_to_be_in_grad(ready, monkeypatch, clock):
     assert "5 times; this is the last call." in ran.text
 
 
-def test_every_loss_of_a_training_is_looked_at(ready):
-    """The last backward is another loss's than the one at fault."""
+def test_every_loss_of_a_training_is_examined(ready):
+    """The last backward is not that of the faulty loss."""
     cell = """%%doctor
 body, a, b = nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 3), nn.Softmax(1)), nn.Linear(8, 1)
 opt = lib.optim.SGD([*body.parameters(), *a.parameters(), *b.parameters()], lr=0.1)
@@ -216,8 +216,8 @@ for step in range(6):
     assert not NOTEBOOK.last.findings and not NOTEBOOK.last.remarks
 
 
-def test_no_attribute_of_the_users_objects_is_asked_for(ready, recwarn):
-    """Objects that raise, or do something, when an attribute is looked up are among the names of a training."""
+def test_attributes_of_the_users_objects_are_not_accessed(ready, recwarn):
+    """A training may have objects whose attributes raise or have side effects."""
     ready.ok("""class Loud:
     asked = []
     def __getattr__(self, name):

@@ -1,4 +1,4 @@
-"""`%%grad` on cells of PyTorch's: seen as gradlab's are, whether they call `backward` or not."""
+"""`%%grad` on cells with PyTorch, which call `backward` or not, works as with gradlab."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ for step in range(4):
 print(loss.item())"""
 
 
-def test_a_cell_that_trains_is_reported_on(shell):
+def test_a_training_cell_has_a_report(shell):
     ran = shell.ok(TRAINING)
     report, model = shell.ns["r"], shell.ns["model"]
     assert report.backward_calls == 4 and (report.trace.sweep, report.trace.sweeps) == (4, 4)
     assert [row.name for row in report.rows] == ["model[0].weight", "model[0].bias", "model[2].weight", "model[2].bias"]
     for row, parameter in zip(report.rows, model.parameters(), strict=True):
         assert row.gradient.norm == pytest.approx(float(parameter.grad.norm()), rel=1e-5)
-        before = parameter.detach() + 0.1 * parameter.grad  # the value that backward saw
+        before = parameter.detach() + 0.1 * parameter.grad  # the value during backward
         assert row.value.norm == pytest.approx(float(before.norm()), rel=1e-5)
     assert report.trace.nodes[-1].value.numbers[0] == pytest.approx(shell.ns["loss"].item())
     assert float(ran.stdout.split()[-1]) == pytest.approx(shell.ns["loss"].item())
@@ -66,7 +66,7 @@ def test_a_cell_without_backward_is_differentiated(shell):
 
 
 @pytest.mark.parametrize("body", ["1 / 0", "raise KeyboardInterrupt", "x.sum().backward(); x.nothing", "x.sum()"])
-def test_nothing_of_ours_stays_in_torch(shell, body):
+def test_changes_to_torch_are_removed(shell, body):
     shell.run(f"%%grad\nimport torch\nx = torch.ones(2, requires_grad=True)\n{body}")
     from torch.nn.modules import module
     from torch.optim import optimizer

@@ -1,4 +1,4 @@
-"""Rewriting a cell keeps its lines and the positions of its nodes, and finds how it ends."""
+"""Rewriting a cell keeps its lines and the positions of its nodes, and finds its last statement."""
 
 import ast
 
@@ -21,16 +21,16 @@ def test_only_the_first_line_changes():
 @pytest.mark.parametrize(
     "text", ["%%grad\n", "%%grad?\n", "%%gradient\nx\n", "x = 1\n%%grad\n", "%%grad\n%%capture\nx\n", "%grad x\ny\n", ""]
 )
-def test_other_cells_are_left_alone(text):
+def test_other_cells_are_unchanged(text):
     assert rewrite(lines(text)) == lines(text)
 
 
-def test_time_changes_places_with_it():
+def test_time_is_swapped_with_grad():
     assert rewrite(lines("%%grad x\n%%time\ny\n")) == lines("%%time\n%%grad x\ny\n")
 
 
-def test_terminal_keeps_asking_for_lines():
-    assert rewrite.has_side_effects is True  # IPython's check_complete then leaves the cell magic alone
+def test_a_terminal_continues_to_read_lines():
+    assert rewrite.has_side_effects is True  # then IPython's check_complete does not change the cell magic
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_how_a_cell_ends(body, kind, text):
     assert (ending.kind, ending.text) == (kind, text)
 
 
-def test_what_a_function_or_a_comprehension_calls_its_own_is_not_mentioned():
-    """A notebook's `w` of an earlier cell is not what `lambda w: …` is about."""
+def test_local_names_of_functions_and_comprehensions_are_not_mentions():
+    """The parameter of `lambda w: …` is not the `w` of an earlier cell."""
     cell = """
 def layer(x, w, *, last=flag):
     global total

@@ -1,4 +1,4 @@
-"""Warnings and tracebacks of a program that is watched are those of the program alone: the same line, and no frame of ours."""
+"""Warnings and tracebacks of a recorded program have the same lines as without recording, and no frame of gradlab."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ import torch.nn.functional as F
 w = torch.ones(4, requires_grad=True)
 p, t = torch.ones(64, 1, requires_grad=True), torch.ones(64)
 """
-# A line that warns; "here" is where it does, alone or through a function and a module of the program's own.
+# A line that warns, directly or through a function and a module of the program; "here" marks the line of the warning.
 LINES = {
     "broadcast": "F.mse_loss(p, t)",
     "in a module": "nn.MSELoss()(p, t)",
@@ -64,8 +64,8 @@ once = [one.lineno for one in caught if one.filename == inner.__code__.co_filena
 
 
 def record_run(shell, magic, line):
-    """The warnings of a cell, caught by the cell itself."""
-    torch.set_warn_always(True)  # else those of C++ come once in a process
+    """Return the warnings of a cell, caught by the cell itself."""
+    torch.set_warn_always(True)  # otherwise warnings of C++ are given once in a process
     try:
         shell.ok(START)
         shell.ok(magic + RECORDED.format(line=line))
@@ -76,7 +76,7 @@ def record_run(shell, magic, line):
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)
 @pytest.mark.parametrize("magic", MAGICS)
-def test_warnings_are_those_of_the_plain_cell(shell, magic, line):
+def test_warnings_match_the_plain_cell(shell, magic, line):
     plain, once = record_run(shell, "# a plain cell", line)
     assert plain, "the line warns"
     seen, once_seen = record_run(shell, magic, line)
@@ -106,7 +106,7 @@ FAILING = {
 
 @pytest.mark.parametrize("line", FAILING.values(), ids=FAILING)
 @pytest.mark.parametrize("magic", MAGICS)
-def test_errors_show_no_frame_of_ours(shell, magic, line):
+def test_errors_show_no_frame_of_gradlab(shell, magic, line):
     shell.ok(START + "import traceback")
     caught = f"try:\n    {line}\nexcept Exception:\n    text = traceback.format_exc()"
     ran = shell.run(f"{magic}\nbefore = w.sum()\nbefore.backward(retain_graph=True)\n{caught}\n{line}")
@@ -117,7 +117,7 @@ def test_errors_show_no_frame_of_ours(shell, magic, line):
 
 
 @pytest.mark.parametrize("magic", MAGICS)
-def test_an_error_on_the_second_line_shows_the_first_as_it_was_typed(shell, magic):
+def test_an_error_on_the_second_line_shows_the_first_as_typed(shell, magic):
     shell.ok(START)
     ran = shell.run(f"{magic}\ntorch.ones(3, requires_grad=True) * torch.ones(4)")
     assert "__gradlab" not in ran.stdout and magic in ran.stdout, ran.stdout
@@ -127,15 +127,15 @@ def test_under_tracing():
     with gl.tracing(), pytest.raises(RuntimeError) as caught:
         torch.ones(3, requires_grad=True) * torch.ones(4)
     assert [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)] == ["test_under_tracing"]
-    with gl.tracing(), warnings.catch_warnings(record=True) as told:
+    with gl.tracing(), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         torch.nn.functional.mse_loss(torch.ones(3, 1, requires_grad=True), torch.ones(3))
-    assert [one.filename for one in told] == [__file__]
+    assert [one.filename for one in warned] == [__file__]
 
 
 @pytest.mark.parametrize("fails", exhaustive_after_first("p.grad.sum() @ p", "loss.backward()", "F.linear(p, torch.ones(3, 3))"))
 def test_a_script(tmp_path, fails):
-    """Both, under `gradlab doctor`: what the script writes to standard error is what Python alone shows."""
+    """Under `gradlab doctor`, a script writes the same warnings and tracebacks to standard error as under Python."""
     script = tmp_path / "train.py"
     script.write_text(
         textwrap.dedent(
@@ -157,8 +157,8 @@ def test_a_script(tmp_path, fails):
     assert alone in watched.stderr, watched.stderr
 
 
-def test_frames_are_let_go_of():
-    """The places of a program do not keep its names alive."""
+def test_frames_are_released():
+    """Source locations of a program do not keep its names alive."""
     from gradlab.explore.trace.recorder import Recorder
 
     space = {"torch": torch}

@@ -1,4 +1,4 @@
-"""`%%watch`: a cell's training is found and watched, and the cell runs as it would."""
+"""`%%watch` finds and watches the training of a cell, which runs as without it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def test_the_model_the_optimizer_and_the_loss_are_found(ready):
     assert "Step 20 · cost" in ran.text
 
 
-def test_what_a_function_trains_is_found_among_its_names(ready):
+def test_a_training_in_a_function_is_found_among_its_names(ready):
     ready.ok(f"%%watch -o w\n{BY_HAND}")
     w = ready.ns["w"]
     assert (w.steps, w.layers, w.loss_name, w.optimizer_name) == (20, ("a",), "err", "")
     assert w.history()["ratio a"][0] > 0
 
 
-def test_a_trainer_holds_them(ready):
+def test_a_training_in_an_object_is_found(ready):
     ready.ok(
         "class Trainer:\n    def __init__(self):\n        self.model, self.optimizer = net, opt\n    def fit(self):\n"
         "        for _ in range(3):\n            self.optimizer.zero_grad()\n            loss = self.model(x).mean()\n"
@@ -57,7 +57,7 @@ def test_a_trainer_holds_them(ready):
     assert ready.ns["w"].steps == 3 and ready.ns["w"].optimizer_name == "Adam"
 
 
-def test_an_error_is_shown_as_always_and_what_was_seen_stays(ready):
+def test_an_error_is_shown_as_usual_and_the_recorded_steps_are_kept(ready):
     ran = ready.run(f"%%watch -o w\n{LOOP}\n    if i == 7: 1 / 0")
     assert isinstance(ran.error, ZeroDivisionError)
     assert ready.ns["w"].steps == 8 and ready.ns["w"].interrupted == "ZeroDivisionError"
@@ -72,7 +72,7 @@ def test_options(ready):
     assert ran.text == "" and ready.ns["w"].every == 4
 
 
-def test_nothing_is_left(ready):
+def test_all_hooks_are_removed(ready):
     ready.ok(f"%%watch -q\n{LOOP}")
     assert find_leftovers() == []
     lib = ready.ns["lib"]
@@ -80,8 +80,8 @@ def test_nothing_is_left(ready):
         assert lib.Tensor.backward.__module__ == "torch._tensor"
 
 
-def test_a_gradient_that_is_none_in_the_first_sweep_is_looked_at_as_well(ready):
-    """The watch begins with that sweep, which its own hooks come too late for."""
+def test_a_nonfinite_gradient_in_the_first_sweep_is_examined(ready):
+    """The watch begins with that sweep, before its hooks are registered."""
     ready.ok(
         "%%watch -o w\nfor i in range(2):\n    opt.zero_grad()\n    cost = (net(x) * 0).sqrt().sum()\n"
         "    cost.backward()\n    opt.step()"
@@ -91,7 +91,7 @@ def test_a_gradient_that_is_none_in_the_first_sweep_is_looked_at_as_well(ready):
     assert "sqrt" in w.findings.findings[0].message
 
 
-# ------------------------------------------------------------------------------------------------------ the doctor beside it
+# ----------------------------------------------------------------------------------------------------- the doctor in a watch
 FAULTY = """opt.zero_grad()
 for i in range(12):
     cost = ((net(x) - y) ** 2).mean()
@@ -99,7 +99,7 @@ for i in range(12):
     opt.step()"""
 
 
-def test_a_watched_cell_says_what_a_cell_with_gradients_says(ready):
+def test_a_watched_cell_has_the_findings_of_a_grad_cell(ready):
     state = "import copy\nkept = copy.deepcopy(net.state_dict())"
     ready.ok(state)
     ready.ok(f"%%watch -o w\n{FAULTY}")
@@ -113,7 +113,7 @@ def test_a_watched_cell_says_what_a_cell_with_gradients_says(ready):
     assert [(one.kind, one.line) for one in watched.findings] == [("accumulated", 5)]
 
 
-def test_the_doctor_says_the_same_afterwards(ready):
+def test_the_doctor_reports_the_same_afterwards(ready):
     ran = ready.ok(f"%%watch -o w\n{FAULTY}")
     assert "[accumulated]" in ran.text
     assert "[accumulated]" in str(ready.ok("%doctor").result)
@@ -133,7 +133,7 @@ def test_a_library_that_the_cell_imports_is_watched(ready):
     assert ready.ns["w"].steps == 12 and "[accumulated]" in ran.text
 
 
-def test_an_error_is_explained_once_beside_the_run(ready):
+def test_an_error_is_explained_once_with_the_run(ready):
     ran = ready.run(f"%%watch -o w\n{FAULTY}\nnet(lib.ones(3, 9))")
     assert ran.error is not None and ready.ns["w"].steps == 12
     assert ran.text.count("[accumulated]") == 1
@@ -141,8 +141,8 @@ def test_an_error_is_explained_once_beside_the_run(ready):
     assert kinds == ["accumulated"]
 
 
-def test_what_an_error_might_tell_is_said_without_one(ready):
-    """Kinds that the checks of errors report, too."""
+def test_kinds_of_errors_are_reported_without_an_error(ready):
+    """The checks of errors report these kinds, too."""
     ready.ok(
         "%%watch -o w\nfor i in range(6):\n    opt.zero_grad()\n    hidden = net[:2](x).detach()\n"
         "    cost = ((net[2](hidden) - y) ** 2).mean()\n    cost.backward()\n    opt.step()"
@@ -150,7 +150,7 @@ def test_what_an_error_might_tell_is_said_without_one(ready):
     assert [(one.kind, one.line) for one in ready.ns["w"].findings.findings] == [("detached", 4)]
 
 
-def test_an_interrupt_is_an_end(ready):
+def test_an_interrupt_ends_the_run(ready):
     ran = ready.run(f"%%watch -o w\n{FAULTY}\nraise KeyboardInterrupt")
     assert "[accumulated]" in ran.text and ready.ns["w"].interrupted == "KeyboardInterrupt"
     assert find_leftovers() == []

@@ -1,4 +1,4 @@
-"""`%%watch` of a cell that trains several models: each is watched by itself, said by what tells it apart, and let go of."""
+"""`%%watch` of a cell that trains several models: each is watched separately, has a distinct name, and is released."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ready(request, shell):
         assert find_torch_leftovers() == []
 
 
-def living(shell):
+def living_models(shell):
     """Return the models that are still alive."""
     return [ref() is not None for ref in shell.ns["alive"]]
 
@@ -59,7 +59,7 @@ def hooks_on(shell, optimizer, *params):
 
 
 # ------------------------------------------------------------------------------------------------------- one after the other
-def test_each_network_of_a_loop_is_watched_and_said_by_the_loops_value(ready):
+def test_each_network_of_a_loop_is_watched_and_named_by_the_value_of_the_loop(ready):
     ran = ready.ok(f"%%watch -o w\n{IN_TURN}")
     w = ready.ns["w"]
     assert isinstance(w, Runs) and list(w) == ["act=Sigmoid", "act=Tanh", "act=ReLU"]
@@ -71,7 +71,7 @@ def test_each_network_of_a_loop_is_watched_and_said_by_the_loops_value(ready):
     assert all(one.target.layers == ("net[0]", "net[2]") for one in w.values())
 
 
-def test_the_numbers_are_those_of_each_network_watched_alone(ready):
+def test_the_numbers_match_each_network_watched_alone(ready):
     ready.ok(f"%%watch -o w\nlib.manual_seed(3)\n{IN_TURN}")
     together = {label: one.history() for label, one in ready.ns["w"].items()}
     ready.ok("lib.manual_seed(3)")
@@ -82,7 +82,7 @@ def test_the_numbers_are_those_of_each_network_watched_alone(ready):
             assert alone[name] == pytest.approx(other[name], rel=1e-6, nan_ok=True)
 
 
-def test_a_network_that_is_over_is_let_go_of_while_the_next_one_trains(ready):
+def test_a_finished_network_is_released_while_the_next_one_trains(ready):
     ready.ok(
         "seen = []\ndef steps_of(net):\n    opt = lib.optim.SGD(net.parameters(), lr=0.1)\n    for i in range(3):\n"
         "        opt.zero_grad(); ((net(x) - y) ** 2).mean().backward(); opt.step()\n"
@@ -92,11 +92,11 @@ def test_a_network_that_is_over_is_let_go_of_while_the_next_one_trains(ready):
     assert ready.ns["seen"] == [[True], [False, True], [False, False, True]]
     assert [one.ended for one in ready.ns["w"].values()] == [True] * 3
     del ready.ns["net"]
-    assert living(ready) == [False] * 3, "a stored run holds no model"
+    assert living_models(ready) == [False] * 3, "a stored run holds no model"
     assert "Step 3" in repr(ready.ns["w"]) and ready.ns["w"][0].history()["ratio net[0]"].size
 
 
-def test_moved_by_hand_each_counts_its_steps(ready):
+def test_updates_by_hand_are_counted_for_each_network(ready):
     ready.ok(
         "%%watch -o w\nfor lr in (0.1, 0.05, 0.02):\n"
         "    a, b = lib.ones(4, 1).requires_grad_(), lib.zeros(1).requires_grad_()\n"
@@ -112,7 +112,7 @@ def test_moved_by_hand_each_counts_its_steps(ready):
     assert not any(one.trouble for one in w.values())
 
 
-def test_one_tensor_that_descends_by_several_rates(ready):
+def test_one_tensor_with_several_learning_rates(ready):
     ready.ok(
         "%%watch -o w\nfor lr in (0.1, 0.5):\n    t = lib.tensor(3.0, requires_grad=True)\n"
         "    for i in range(4):\n"
@@ -122,7 +122,7 @@ def test_one_tensor_that_descends_by_several_rates(ready):
     assert {label: one.steps for label, one in ready.ns["w"].items()} == {"lr=0.1": 4, "lr=0.5": 4}
 
 
-def test_derivatives_of_many_points_are_no_trainings(ready):
+def test_derivatives_at_many_points_are_not_trainings(ready):
     ran = ready.ok(
         "%%watch -o w\nfor k in range(40):\n    t = lib.tensor(float(k), requires_grad=True)\n    (t * t).backward()\n"
         "net = make(nn.Tanh)\nlast = train(net)"
@@ -138,7 +138,7 @@ def test_the_same_network_trained_twice_is_one_training_whose_steps_all_count(re
 
 
 # ----------------------------------------------------------------------------------------------------------------- in turn
-def test_two_networks_in_turn_go_on_side_by_side(ready):
+def test_two_networks_in_turn_are_two_runs(ready):
     ready.ok(
         "%%watch -o w\nactor, critic = make(nn.Tanh), make(nn.ReLU)\n"
         "first, second = (lib.optim.SGD(n.parameters(), lr=0.1) for n in (actor, critic))\n"
@@ -153,7 +153,7 @@ def test_two_networks_in_turn_go_on_side_by_side(ready):
     assert not any(one.ended is False for one in w.values())
 
 
-def test_models_that_only_closures_hold_are_not_taken_for_over(ready):
+def test_models_referenced_only_by_closures_are_not_finished(ready):
     ready.ok(
         "def stepper(net):\n    opt = lib.optim.SGD(net.parameters(), lr=0.1)\n    def step():\n        opt.zero_grad()\n"
         "        ((net(x) - y) ** 2).mean().backward()\n        opt.step()\n    return step"
@@ -194,11 +194,11 @@ def test_a_generator_and_its_critic_are_both_watched_each_with_its_own_loss(read
     assert w["D"].history()["loss"] == pytest.approx(ready.ns["d_losses"], rel=1e-4)
     assert w["G"].history()["loss"] == pytest.approx(ready.ns["g_losses"], rel=1e-4)
     for one in w.values():
-        assert "Nothing was found" in str(one.findings), "what the generator's loss adds to the critic's .grad is cleared in time"
+        assert "Nothing was found" in str(one.findings), "the critic's .grad is cleared after the generator's loss"
 
 
-# ------------------------------------------------------------------------------------------------------------- how they end
-def test_more_than_the_most_are_counted(ready):
+# --------------------------------------------------------------------------------------------------------------------- ends
+def test_trainings_beyond_the_limit_are_counted(ready):
     ran = ready.ok(
         f"%%watch -o w\nfor seed in range({MAX_RUNS + 3}):\n    lib.manual_seed(seed)\n    net = make(nn.Tanh)\n    train(net, 3)"
     )
@@ -207,10 +207,10 @@ def test_more_than_the_most_are_counted(ready):
     assert f"3 more trainings of this cell were not watched: the maximum is {MAX_RUNS}." in ran.text
     del ready.ns["net"]
     gc.collect()
-    assert not any(living(ready))
+    assert not any(living_models(ready))
 
 
-def test_an_error_stops_what_was_trained_last(ready):
+def test_an_error_ends_the_last_training(ready):
     ran = ready.run(f"%%watch -o w\n{IN_TURN.replace('last = train(net)', 'last = train(net, 3)')}\n    if act is nn.Tanh: 1 / 0")
     assert isinstance(ran.error, ZeroDivisionError)
     assert {label: one.interrupted for label, one in ready.ns["w"].items()} == {
@@ -219,14 +219,14 @@ def test_an_error_stops_what_was_trained_last(ready):
     }
 
 
-def test_many_are_folded_but_the_last(ready):
+def test_many_runs_are_folded_except_the_last(ready):
     ran = ready.ok("%%watch\nfor width in (2, 3, 4, 5):\n    net = make(nn.Tanh, width)\n    train(net, 2)")
     (page,) = [bundle["text/html"] for bundle in ran.outputs if "text/html" in bundle]
     headings = re.findall(r"<details( open)? style=[^>]*><summary[^>]*><b>(.*?)</b>", page)
     assert headings == [("", "width=2"), ("", "width=3"), ("", "width=4"), (" open", "width=5")]
 
 
-def test_an_evil_value_of_a_loop_is_inert(ready):
+def test_values_of_loops_are_escaped(ready):
     ran = ready.ok("%%watch\nfor name in ('<img src=x>', '`$b$'):\n    net = make(nn.Tanh)\n    train(net, 2)")
     (page,) = [bundle["text/html"] for bundle in ran.outputs if "text/html" in bundle]
     assert "<img src=x" not in page and "&lt;img src=x&gt;" in page
@@ -256,15 +256,15 @@ def test_an_evil_value_of_a_loop_is_inert(ready):
     ],
     ids=["a grid", "counted as well", "named", "two names", "one name twice", "a while loop", "a comprehension", "two loops"],
 )
-def test_what_tells_them_apart(ready, cell, labels):
+def test_labels_of_runs(ready, cell, labels):
     if "lasts" in cell and sys.version_info >= (3, 12):
-        pytest.skip("a comprehension of a module has no names of its own there")
+        pytest.skip("a comprehension of a module has no separate names in this version")
     ready.ok(f"%%watch -q -o w\n{cell}")
     found = [", ".join(sorted(label.split(", "))) for label in ready.ns["w"]]
     assert found == [", ".join(sorted(label.split(", "))) for label in labels]
 
 
-def test_values_of_loops_are_said_without_running_the_users_code():
+def test_values_of_loops_are_printed_without_running_the_users_code():
     class Loud:
         def __repr__(self):
             raise AssertionError("called")
@@ -279,8 +279,8 @@ def test_values_of_loops_are_said_without_running_the_users_code():
     assert said == ["", "Quiet", "0.1", "3", "", "(1, 2.5)", "", "len"]
 
 
-def test_a_loss_that_goes_through_a_critic_to_what_nobody_watches_is_none_of_its_own(ready):
-    """The generator is moved by hand, and its tensors belong to no optimizer."""
+def test_a_loss_through_a_critic_to_unwatched_tensors_is_not_the_critics(ready):
+    """The generator is updated by hand, and its tensors belong to no optimizer."""
     ready.ok(
         GAN.replace("of_g, of_d =", "of_d =")
         .replace("lib.optim.SGD(G.parameters(), lr=0.01), ", "")
@@ -304,7 +304,7 @@ def test_heads_on_a_common_body_are_all_watched(ready):
         "    opt = lib.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)\n"
         "    for i in range(9):\n        opt.zero_grad(); ((head(body(x)) - y) ** 2).mean().backward(); opt.step()"
     )
-    assert [one.steps for one in ready.ns["w"].values()].count(9) == 3, "each head, the first with the body"
+    assert [one.steps for one in ready.ns["w"].values()].count(9) == 3, "each head is watched, the first with the body"
 
 
 def test_a_model_that_joins_a_loss_later_is_watched(ready):
@@ -317,7 +317,7 @@ def test_a_model_that_joins_a_loss_later_is_watched(ready):
     assert list(ready.ns["w"]) == ["a", "b"] and ready.ns["w"]["a"].steps == 40
 
 
-def test_a_loss_without_history_is_the_programs_error_alone(ready, recwarn):
+def test_a_loss_without_history_only_raises_the_programs_error(ready, recwarn):
     ran = ready.run("%%watch\nlib.ones(3).sum().backward()")
     assert isinstance(ran.error, RuntimeError) and not [one for one in recwarn if "FaultWarning" in one.category.__name__]
 
@@ -330,7 +330,7 @@ def test_runs_are_a_mapping(ready):
         w["no"]
 
 
-def test_optimizers_of_parts_of_a_model_are_all_followed(ready):
+def test_all_optimizers_of_parts_of_a_model_are_watched(ready):
     ready.ok(
         "%%watch -o w\nnet = make(nn.Tanh)\nslow = lib.optim.SGD(net[0].parameters(), lr=0.01)\n"
         "fast = lib.optim.SGD(net[2].parameters(), lr=0.1)\nolds = []\n"
@@ -372,7 +372,7 @@ def fit(steps):
                     p -= 0.01 * p.grad"""
 
 
-def test_layers_by_hand_have_the_names_of_their_containers_and_never_of_loops(ready):
+def test_layers_by_hand_have_the_names_of_their_containers_and_not_of_loops(ready):
     ready.ok(HAND_WRITTEN)
     ready.ok("%%watch -o w\nfit(5)")
     assert ready.ns["w"].layers == ("layers[0].weight", "layers[0].bias", "layers[1].weight", "layers[1].bias")

@@ -1,4 +1,4 @@
-"""The Python half of the live view of a training, without a front end: what a frame has, and how often there is one."""
+"""The Python part of the live view of a training without a front end: the content of frames and their rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.importorskip("anywidget")
 
 @pytest.fixture
 def loop():
-    """A watched model, and a function that makes a step."""
+    """Return a watched model and a function that runs a step."""
     net = gl.nn.Sequential(gl.nn.Linear(2, 3), gl.nn.Linear(3, 1))
     optimizer, x = gl.optim.SGD(net.parameters(), lr=0.1), gl.ones(4, 2)
     watch = gl.watch(net, optimizer)
@@ -29,7 +29,7 @@ def loop():
     return watch, step
 
 
-def test_drawing_is_part_of_the_time_that_a_frame_takes(loop, clock, monkeypatch):
+def test_the_time_of_a_frame_includes_drawing(loop, clock, monkeypatch):
     from gradlab.explore.watch import page
     from gradlab.notebook.watch_widget import WatchWidget
 
@@ -49,7 +49,7 @@ def test_drawing_is_part_of_the_time_that_a_frame_takes(loop, clock, monkeypatch
         before = watch.cost["seconds"]
         step()
         assert len(drawn) == 1 and watch.cost["seconds"] == pytest.approx(before + 0.05)
-        clock.move(4.9)  # a frame of 0.05 s may come once in 5 s
+        clock.move(4.9)  # a frame that takes 0.05 s may be sent once in 5 s
         step()
         assert len(drawn) == 1
         clock.move(0.1)
@@ -58,7 +58,7 @@ def test_drawing_is_part_of_the_time_that_a_frame_takes(loop, clock, monkeypatch
     widget.close()
 
 
-def test_a_frame_has_the_picture_and_what_changed_of_the_numbers(loop, clock):
+def test_a_frame_has_the_picture_and_the_changed_numbers(loop, clock):
     from gradlab.notebook.watch_widget import WatchWidget
 
     watch, step = loop
@@ -73,6 +73,6 @@ def test_a_frame_has_the_picture_and_what_changed_of_the_numbers(loop, clock):
         for content in sent:
             frame = json.loads(json.dumps(content))["frame"]
             assert frame["picture"].startswith("<svg") and f'data-x="0 {frame["steps"]}"' in frame["picture"]
-            assert len(frame["loss"]["mean"]) <= 3, "only the columns that changed"
+            assert len(frame["loss"]["mean"]) <= 3, "only the changed columns"
             assert frame["loss"].keys() == {"mean"} and frame["layers"][0].keys() == {"gradient", "ratio"}
     widget.close()

@@ -1,4 +1,4 @@
-"""`report.why(name)`: the planted cause is reported, and the advice runs as printed."""
+"""`report.why(name)` reports the planted cause, and its advice runs as printed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def lines(explained):
     return [line.line for line in explained.lines]
 
 
-def test_ordinary(report):
+def test_an_ordinary_gradient(report):
     found = report("h = w * b\nloss = (h * h + w).sum()").why("w")
     assert found.kind == "ordinary" and "w" in found.sentence and "came" in found.sentence
     assert lines(found) == [2, 3] and found.fix == "" and found.finding is None
@@ -54,22 +54,22 @@ def test_one_path_and_several(report):
     assert "along one path" in report("loss = (w * 2).sum()").why("w").sentence
 
 
-def test_a_scalar_says_its_share(report):
+def test_a_scalar_has_its_share(report):
     kept = report("loss = s * 3 + s * 5", before="s = L.tensor(2.0).requires_grad_()")
     found = kept.why("s")
     assert found.sentence == "The gradient of s (8) came along 2 paths: +5 of it by s → × → + → loss."
     assert kept.paths("s").why_not == ""
 
 
-def test_none_by_a_cut(report):
+def test_none_because_of_a_cut(report):
     found = report("h = (b * 2).detach()\nloss = (w * h).sum()").why("b")
     assert found.kind == "none" and "detach" in found.sentence and 2 in lines(found)
-    mended = report("h = (b * 2)\nloss = (w * h).sum()").why("b")  # as the fix says
+    fixed = report("h = (b * 2)\nloss = (w * h).sum()").why("b")  # the fix
     assert "b * 2" in found.fix or "Remove" in found.fix
-    assert mended.kind == "ordinary"
+    assert fixed.kind == "ordinary"
 
 
-def test_none_of_what_asks_for_none_and_its_advice_is_run(report):
+def test_none_because_of_requires_grad_and_its_advice(report):
     cell = "loss = (w * c).sum()"
     found = report(cell).why("c")
     assert found.kind == "none" and "its requires_grad is False" in found.sentence
@@ -78,21 +78,21 @@ def test_none_of_what_asks_for_none_and_its_advice_is_run(report):
     assert report(cell, before=advice).why("c").kind == "ordinary"
 
 
-def test_none_of_what_is_not_used(report):
+def test_none_because_the_tensor_is_not_used(report):
     kept = report("h = b * 2\nloss = (w * 2).sum()")
     found = kept.why("b") if any(row.name == "b" for row in kept.rows) else None
     if found is not None:
         assert found.kind == "none" and "no value computed from it reaches" in found.sentence
 
 
-def test_zero_where_it_became_zero(report):
+def test_the_operation_where_a_gradient_became_zero(report):
     found = report("h = (n * 2).relu()\nloss = (h * b + w).sum()").why("n")
     assert found.kind == "zero" and "relu" in found.sentence and 2 in lines(found)
     other = report("h = (n * 2).relu()\nloss = (h * b).sum()").why("b")
     assert "blocks the upstream gradient" in other.sentence and "h is 0" in other.sentence and lines(other)[-1] == 3
 
 
-def test_zero_where_parts_cancel(report):
+def test_zero_because_contributions_cancel(report):
     found = report("loss = (w * 3 - w * 3).sum()").why("w")
     assert found.kind == "zero" and "cancel" in found.sentence and lines(found) == [2]
 
@@ -114,7 +114,7 @@ def test_an_intermediate_tensor(report):
     assert found.kind == "ordinary" and lines(found) == [2, 3]
 
 
-def test_names_by_their_end(report, shell):
+def test_names_can_be_abbreviated_to_their_end(report, shell):
     before = "L.manual_seed(0)\nimport {0}.nn as nn\nmodel = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))"
     kept = report("loss = model(c).sum()", before=before.format(shell.ns["L"].__name__))
     assert kept.why("2.weight").name == kept.why("model[2].weight").name == "model[2].weight"
@@ -148,7 +148,7 @@ def test_no_numbers_without_values(report, cell):
             assert not re.findall(r"\d+\.\d+|\d+e[−-]?\d|NaN \(\d", bare)
 
 
-def test_what_is_in_a_name_is_escaped(report):
+def test_names_are_escaped(report):
     kept = report("loss = d['`<img src=x>`'].sum() * 1", before="d = {'`<img src=x>`': w}\ndel w")
     name = next(row.name for row in kept.rows)
     found = kept.why(name)
@@ -157,7 +157,7 @@ def test_what_is_in_a_name_is_escaped(report):
     assert inline_code("a`b") == "`` a`b ``" and inline_code("a\nb") == "`a b`" and code_block("```").startswith("````text")
 
 
-def test_saved_pages_say_what_they_contain(report, tmp_path):
+def test_saved_pages_name_their_contents(report, tmp_path):
     kept = report("h = w * 1.2345\nloss = (h * b).sum()")
     page = kept.save(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "This page contains values and gradients of" in page and "1.2345" in page

@@ -152,7 +152,7 @@ def compare(ours: RecordedRun, theirs: RecordedRun, inputs: Sequence[str]) -> Ag
         scale = max((_largest(c) for u in users.get(k, ()) for c in theirs.operations[u].handed), default=0.0)
         worst = 0.0
         for argument, (c, d) in enumerate(zip(a.handed, b.handed, strict=True)):
-            what = f"the gradient that {b.name} hands to its argument {argument + 1}"
+            what = f"the gradient that {b.name} passes to its argument {argument + 1}"
             if c is None and d is None:
                 continue
             gradients += 1

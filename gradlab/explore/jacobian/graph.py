@@ -159,7 +159,7 @@ class GradlabGraph(DifferentiatedGraph):
     def fingerprint(self) -> int:
         number: dict[Any, int] = self._number
         ends = [[number.get(node, -1) for node in side] for side in (self.ends, self.starts)]
-        told = [
+        nodes = [
             (
                 type(node).__name__,
                 node.shape,
@@ -168,7 +168,7 @@ class GradlabGraph(DifferentiatedGraph):
             )
             for node in number
         ]  # everything that determines a pattern: see core.sparsity
-        return crc32(repr((ends, told)).encode())
+        return crc32(repr((ends, nodes)).encode())
 
     def _peaks(self) -> tuple[int, int]:
         from gradlab.core.engine import nodes_leading_to, reachable_nodes
@@ -237,9 +237,12 @@ class TorchGraph(DifferentiatedGraph):
         super().__init__(library, outputs, inputs)
         torch = sys.modules["torch"]
         edge = torch.autograd.graph.get_gradient_edge  # an in-place write would replace the tensor's edge
-        told = torch.__version__ >= (2, 6)  # older versions differentiate only tensors: there, a copy keeps the old edge
+        differentiates_edges = torch.__version__ >= (
+            2,
+            6,
+        )  # older versions differentiate only tensors: there, a copy keeps the old edge
         with torch.enable_grad():
-            self.ends = [(edge(y) if told else y.clone()) if y.requires_grad else None for y in outputs]
+            self.ends = [(edge(y) if differentiates_edges else y.clone()) if y.requires_grad else None for y in outputs]
         self.starts = [edge(x) for x in inputs]
 
     def _backward(self, weights: list[np.ndarray], lead: Shape) -> list[Any]:

@@ -241,4 +241,4 @@ def plain(data: Any) -> Any:
 
 def _path_text(frame: dict[str, Any]) -> str:
     """Return the sentences on the path, if there is one or it ended."""
-    return str(frame["told"]) if frame["steps"] or frame["ended"] else ""
+    return str(frame["course"]) if frame["steps"] or frame["ended"] else ""

@@ -267,7 +267,7 @@ class PlaygroundViewModel:
                 if not trouble
                 else self.code.gradient(point, np.zeros(len(inputs))).rpartition("\n")[0],
                 "differenceCode": self.code.difference(point, first, h),
-                "told": course,
+                "course": course,
                 "descentCode": self.code.descent(
                     point, self.optimizer, self.lr, path.steps, path.points[-1] if path.steps else None
                 ),

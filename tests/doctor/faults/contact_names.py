@@ -1,4 +1,4 @@
-"""Parameters that forward creates after the optimizer was made, or anew at each call; layers written by hand, in lists."""
+"""Parameters that forward creates after the optimizer was made or in each call; layers written by hand, in lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of which what was said was wrong: logarithms of a softmax, zeros in a loop, and what steps have made of weights."""
+"""Faults that once had wrong messages: logarithms of a softmax, zeros in a loop, and weights after wrong steps."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ ROWS.fault(
         loss.backward()
         optimizer.step()
     """,
-    shows="unlearned(model) == ['features.0.weight', 'features.0.bias']",
+    shows="without_gradient(model) == ['features.0.weight', 'features.0.bias']",
     cure={"z = z.detach()": "z = z * 1"},
     says=("features", "detach"),
 )
@@ -116,7 +116,7 @@ ROWS.fault(
     net = nn.Sequential(nn.Linear(4, 8), Block(8), nn.Linear(8, 1))
     net(torch.randn(10, 4)).pow(2).mean().backward()
     """,
-    shows="unlearned(net) == ['1.lin.weight', '1.lin.bias']",
+    shows="without_gradient(net) == ['1.lin.weight', '1.lin.bias']",
     cure={".data": ""},
     says=("lin", "data"),
 )
@@ -267,7 +267,7 @@ ROWS.fault(
     loss = m(torch.randn(7, 4)).pow(2).mean()
     loss.backward()
     """,
-    shows="unlearned(m) == ['proj.weight', 'proj.bias']",
+    shows="without_gradient(m) == ['proj.weight', 'proj.bias']",
     cure={"z.detach().cpu().numpy()": "z * 1", "np.clip(z": "torch.clamp(z", "return torch.tensor(z)": "return z"},
     says="proj",
 )

@@ -203,7 +203,7 @@ ROWS.fault(
     loss.backward()
     opt.step()
     """,
-    shows="unlearned(model) == ['fc2.weight', 'fc2.bias']",
+    shows="without_gradient(model) == ['fc2.weight', 'fc2.bias']",
     cure={"return self.fc3(x)": "return self.fc3(self.fc2(x))"},
     says="fc2",
 )
@@ -228,7 +228,7 @@ ROWS.fault(
     loss.backward()
     opt.step()
     """,
-    shows="unlearned(deep) == ['layers.2.weight', 'layers.2.bias']",
+    shows="without_gradient(deep) == ['layers.2.weight', 'layers.2.bias']",
     cure={"self.layers[:-1]": "self.layers"},
     says="layers[2]",
 )
@@ -252,7 +252,7 @@ ROWS.fault(
         loss.backward()
         optimizer.step()
     """,
-    shows="unlearned(g) == ['broad.weight', 'broad.bias']",
+    shows="without_gradient(g) == ['broad.weight', 'broad.bias']",
     cure={
         "Gated()": "Gated(wide=True)",
         "self.narrow, self.broad = nn.Linear(4, 4), nn.Linear(4, 4)": "self.broad = nn.Linear(4, 4)",

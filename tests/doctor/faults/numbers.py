@@ -1,4 +1,4 @@
-"""NaN and infinity at their birth; gradients that are exactly zero, or were rounded to it."""
+"""Operations that first give NaN or infinity; gradients that are exactly zero or rounded to zero."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ ROWS.fault(
     says="softmax",
 )
 ROWS.fault(
-    "the mean of what was centred",
+    "the mean of a centred tensor",
     "cancelled",
     """
     A = torch.randn(6, 3, requires_grad=True)

@@ -290,7 +290,7 @@ ROWS.fault(
     loss.backward()
     opt.step()
     """,
-    shows="unlearned(moe) == ['gate.weight', 'gate.bias']",
+    shows="without_gradient(moe) == ['gate.weight', 'gate.bias']",
     cure={"F.one_hot(self.gate(x).argmax(-1), 3).float()": "torch.softmax(self.gate(x), -1)"},
     says="gate",
 )
@@ -335,7 +335,7 @@ ROWS.fault(
     for _ in range(2):
         opt.zero_grad(); F.mse_loss(net(torch.randn(5, 6)), torch.zeros(5, 1)).backward(); opt.step()
     """,
-    shows="unlearned(net) == ['l2.weight', 'l2.bias']",
+    shows="without_gradient(net) == ['l2.weight', 'l2.bias']",
     cure={"x = F.relu(self.l1(x))\n        return": "x = F.relu(self.l2(x))\n        return"},
     says="l2",
 )

@@ -1,4 +1,4 @@
-"""Cells that look like those of the errors, and are right: evaluation without gradients, permuted pictures, writes in place."""
+"""Cells that look like those with errors and are right: evaluation without gradients, permuted pictures, writes in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters and layers that are created late, and are trained all the same; layers written by hand."""
+"""Parameters and layers that are created late and still trained; layers written by hand."""
 
 from __future__ import annotations
 

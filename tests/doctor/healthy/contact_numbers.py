@@ -1,4 +1,4 @@
-"""Neighbours of the faults in `faults/contact_numbers.py`: programs that are right."""
+"""Correct programs that resemble the faults in `faults/contact_numbers.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training as it is written every day: other people's loops, helpers and losses, with nothing wrong in them."""
+"""Everyday training code: loops, helpers and losses as other people write them, with nothing wrong."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Healthy programs whose first backward call looks like a fault of the initialisation: large logits or closed gates on purpose,
-weights from elsewhere, and the usual initialisations."""
+"""Healthy programs whose first backward call looks like a wrong initialisation: large logits or closed gates on purpose, loaded
+weights, and the usual initialisations."""
 
 from __future__ import annotations
 

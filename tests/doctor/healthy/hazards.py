@@ -1,4 +1,4 @@
-"""Logarithms, roots, quotients and exponentials that cannot get to the point where they are infinite, or are far from it."""
+"""Logarithms, roots, quotients and exponentials that cannot reach a point where they are infinite, or are far from it."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ ROWS.healthy(
         loss.backward()
         opt.step()
     """,
-    learns="not unlearned(gpt)",
+    learns="not without_gradient(gpt)",
     remarks="first-loss",  # the output layer is the embedding, drawn from N(0, 1)
 )
 ROWS.healthy(
@@ -142,10 +142,10 @@ ROWS.healthy(
     loss = F.cross_entropy(cls(enc(src).mean(1)), y)
     loss.backward()
     """,
-    learns="not unlearned(enc) and learning(cls.parameters())",
+    learns="not without_gradient(enc) and learning(cls.parameters())",
 )
 ROWS.healthy(
-    "an encoder that begins as BERT's does, and is narrow: its branches hand on little, what leads around them does not",
+    "a narrow encoder initialised like BERT, whose branches have small gradients beside the skip connections",
     """
     class Layer(nn.Module):
         def __init__(self, d):
@@ -177,7 +177,7 @@ ROWS.healthy(
     loss = F.cross_entropy(bert(ids), y)
     loss.backward()
     """,
-    learns="not unlearned(bert)",
+    learns="not without_gradient(bert)",
 )
 ROWS.healthy(
     "sequence to sequence with teacher forcing",

@@ -1,4 +1,4 @@
-"""Several losses and several optimizers, where a gradient that is left over is cleared, or meant."""
+"""Several losses and several optimizers, where a left-over gradient is cleared or intended."""
 
 from __future__ import annotations
 

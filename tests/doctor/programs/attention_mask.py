@@ -1,6 +1,6 @@
 """Self-attention over sentences of different lengths, padded and masked.
 
-Fault (nan-born): one sentence of the batch is empty, and its softmax is over nothing.
+Fault (nan-born): one sentence of the batch is empty, so its softmax has no unmasked entry.
 """
 
 import torch

@@ -1,6 +1,6 @@
 """A quantised autoencoder with a straight-through estimator written as an autograd.Function.
 
-Fault (non-differentiable, zero-factor): the codes are rounded as they are, and nothing comes back to the encoder.
+Fault (non-differentiable, zero-factor): the codes are rounded without the estimator, so no gradient reaches the encoder.
 """
 
 import torch

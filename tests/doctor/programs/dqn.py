@@ -1,6 +1,6 @@
 """Deep Q-learning with a replay memory and a target network.
 
-Fault (broadcast): the Q values of the actions keep their axis of length 1, the targets have none.
+Fault (broadcast): the Q values of the actions keep their axis of length 1, and the targets do not.
 """
 
 import random

@@ -1,6 +1,6 @@
 """A binary classifier on a table whose columns have large units.
 
-Fault (saturated): the columns are not standardised, and the hidden sigmoids lie flat.
+Fault (saturated): the columns are not standardised, so the hidden sigmoids are saturated.
 """
 
 import numpy as np

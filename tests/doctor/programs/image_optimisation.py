@@ -1,4 +1,4 @@
-"""Style transfer in small: the pixels are what is trained, against Gram matrices of a fixed network.
+"""Small style transfer: the pixels are trained to match Gram matrices of a fixed network.
 
 Fault (rebound-leaf, stale-optimizer): the picture is clamped into a new tensor of the same name, so the optimizer's stays as it was.
 """

@@ -1,4 +1,4 @@
-"""Logistic regression by hand on two clouds.
+"""Logistic regression without nn: two clouds of points, updates by hand.
 
 Fault (rebound-leaf, no_grad): the update makes a new tensor under no_grad, which no longer requires a gradient.
 """

@@ -1,6 +1,6 @@
 """A variational autoencoder: reparameterised samples, reconstruction plus divergence.
 
-Note (non-differentiable): the latent is drawn by `torch.normal`, through which no gradient comes back.
+Note (non-differentiable): the latent is drawn by `torch.normal`, which has no gradient.
 """
 
 import torch

@@ -1,7 +1,6 @@
-"""For tests in a browser: `browser` (Chromium), `open_notebook` (JupyterLab in it), `open_widget` (one ESM file alone).
+"""Fixtures for tests in a browser: `browser` (Chromium), `open_notebook` (JupyterLab), `open_widget` (a single ESM file).
 
-Where there is no Chromium, or no Playwright, the tests skip and say so; with the environment variable CI set they fail
-instead.
+Without Chromium or Playwright, the tests are skipped, or fail if the environment variable CI is set.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # for `import lab`: test folders are no packages
+sys.path.insert(0, str(Path(__file__).parent))  # for `import lab`, since test folders are not packages
 
 import lab
 from waiting import TIMEOUT_SECONDS
@@ -27,7 +26,7 @@ def missing(reason):
 
 @pytest.fixture(scope="module")
 def browser():
-    """A headless Chromium. (Its event loop runs in this thread, and ends with the module: other tests have their own.)"""
+    """Start a headless Chromium. Its event loop runs in this thread and ends with the module; other tests have their own."""
     try:
         from playwright.sync_api import Error, sync_playwright
     except ImportError as error:
@@ -50,7 +49,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def jupyter(tmp_path_factory):
-    """A JupyterLab server."""
+    """Start a JupyterLab server."""
     try:
         import ipykernel  # noqa: F401
         import jupyterlab  # noqa: F401
@@ -63,7 +62,7 @@ def jupyter(tmp_path_factory):
 
 @pytest.fixture
 def open_notebook(browser, jupyter):
-    """open_notebook(cells, theme="light") -> lab.NotebookPage; closed when the test ends."""
+    """Function `open_notebook(cells, theme="light")` that returns a lab.NotebookPage, which is closed after the test."""
     pages = []
 
     def open_(cells, **options):
@@ -91,12 +90,14 @@ async ([esm, css, traits, bytes]) => {
     send: (content, callbacks, buffers = []) => {
       const raw = buffers.map(b => btoa(String.fromCharCode(...new Uint8Array(b))));
       model.sent.push([content, raw]);
-      if (window.tell) window.tell(content, raw).then(([traits, bytes, messages]) => {
+      if (window.request) window.request(content, raw).then(([traits, bytes, messages]) => {
         model.receive(traits, bytes);
-        for (const [said, parts] of messages) model.hear(said, parts);
+        for (const [said, parts] of messages) model.notify(said, parts);
       });
     },
-    hear: (said, parts = []) => { for (const listener of [...listeners['msg:custom'] ?? []]) listener(said, parts.map(decode)); },
+    notify: (said, parts = []) => {
+      for (const listener of [...listeners['msg:custom'] ?? []]) listener(said, parts.map(decode));
+    },
     receive: (traits, bytes) => {
       const changed = {...traits};
       for (const [key, value] of Object.entries(bytes)) changed[key] = decode(value);
@@ -115,10 +116,10 @@ async ([esm, css, traits, bytes]) => {
 
 @pytest.fixture
 def open_widget(browser):
-    """open_widget(widget, live=True) -> a Playwright page that shows the widget's ESM alone, with no Jupyter.
+    """Function `open_widget(widget, live=True)` that returns a Playwright page with the widget's ESM, without Jupyter.
 
-    The page's model is filled from the widget's traits. If `live`, messages go to the Python widget, whose traits
-    and messages come back, as they would through a kernel; else they pile up in `model.sent`.
+    The page's model is filled from the widget's traits. If `live`, messages are sent to the Python widget, whose traits and
+    messages are sent back, as through a kernel. Otherwise messages are collected in `model.sent`.
     """
     import base64
 
@@ -143,13 +144,13 @@ def open_widget(browser):
         said = []
         widget.send = lambda content, buffers=(): said.append([content, [base64.b64encode(part).decode() for part in buffers]])
 
-        def tell(content, raw):
+        def request(content, raw):
             said.clear()
             widget._handle_custom_msg(content, [memoryview(base64.b64decode(part)) for part in raw])
             return [*split({name: getattr(widget, name) for name in names if name != "about"}), list(said)]
 
         if live:
-            page.expose_function("tell", tell)
+            page.expose_function("request", request)
         state = split({name: getattr(widget, name) for name in names})
         page.evaluate(FAKE_MODEL, [str(widget._esm), str(widget._css), *state])
         return page

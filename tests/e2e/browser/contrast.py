@@ -1,7 +1,7 @@
-"""The contrast of what a page shows, measured on its pixels: `faint_texts` and `faint_lines` find what WCAG AA does not allow.
+"""Measure contrast on the pixels of a page: `faint_texts` and `faint_lines` find texts and lines that violate WCAG AA.
 
-The colour of a text is the computed one. What is behind it is read from a screenshot without the texts, whatever painted it:
-ancestors, shapes of an SVG, a canvas, an image. Scrolled parts are unrolled first, so that all of them are in the screenshot.
+The colour of a text is the computed style. Its background is read from a screenshot without texts, whatever painted it:
+ancestors, shapes of an SVG, a canvas or an image. Scrollable parts are expanded first so that the screenshot has all of them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-NORMAL, LARGE, LINES = 4.5, 3.0, 3.0  # the least contrasts: of text, of large text, and of lines that have a meaning
-SHARE = 0.25  # of a text's box that a colour must fill to count as behind it
+NORMAL, LARGE, LINES = 4.5, 3.0, 3.0  # smallest contrasts of text, large text, and lines with a meaning
+SHARE = 0.25  # share of a text's box that a colour must fill to count as background
 
 UNROLL = """() => {
   const style = document.createElement('style');
@@ -87,7 +87,7 @@ READ_STROKES = """selector => [...document.querySelectorAll(selector)].filter(e 
 
 
 def luminance(colour: np.ndarray) -> float:
-    """The relative luminance of WCAG 2 of an sRGB colour from 0 to 255."""
+    """Return the relative luminance of WCAG 2 of an sRGB colour from 0 to 255."""
     c = np.asarray(colour, float)[:3] / 255
     return float(np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722])
 
@@ -105,19 +105,19 @@ def _pixels(page: Any) -> np.ndarray:
 
 
 def _behind(pixels: np.ndarray, box: list[float]) -> list[np.ndarray]:
-    """The colours that fill a good part of a box."""
+    """Return the colours that fill at least `SHARE` of a box."""
     left, top, right, bottom = (round(x) for x in box)
     part = pixels[max(0, top) : bottom, max(0, left) : right].reshape(-1, 3)
     colours, counts = np.unique(part, axis=0, return_counts=True)
     return [colour for colour, count in zip(colours, counts, strict=True) if count >= SHARE * max(1, len(part))]
 
 
-def _composited(ink: list[float], alpha: float, ground: np.ndarray) -> np.ndarray:
+def _blend(ink: list[float], alpha: float, ground: np.ndarray) -> np.ndarray:
     return alpha * np.asarray(ink) + (1 - alpha) * ground
 
 
 def faint_texts(page: Any) -> tuple[int, list[str]]:
-    """How many texts were measured, and those whose contrast is too low, with the ratio."""
+    """Return the number of texts measured, and descriptions of texts with too low a contrast."""
     page.evaluate(UNROLL)
     texts = page.evaluate(READ)
     page.evaluate(HIDE)
@@ -127,20 +127,20 @@ def faint_texts(page: Any) -> tuple[int, list[str]]:
     for text in texts:
         grounds = _behind(pixels, text["box"])
         measured += bool(grounds)
-        ratio = min((contrast(_composited(text["ink"], text["alpha"], ground), ground) for ground in grounds), default=99.0)
+        ratio = min((contrast(_blend(text["ink"], text["alpha"], ground), ground) for ground in grounds), default=99.0)
         if ratio < (LARGE if text["large"] else NORMAL):
             faults.append(f"{ratio:.2f} {text['text']!r} in {text['what']}")
     return measured, faults
 
 
 def faint_lines(page: Any, selector: str) -> tuple[int, list[str]]:
-    """How many of the SVG's strokes that the selector finds were measured, and those that are too faint."""
+    """Return the number of SVG strokes that match the selector, and descriptions of those that are too faint."""
     strokes = page.evaluate(READ_STROKES, selector)
     pixels = _pixels(page)
     faults = []
     for stroke in strokes:
         ratio = max(
-            (contrast(_composited(stroke["ink"], stroke["alpha"], g), g) for g in _behind(pixels, stroke["box"])), default=99.0
+            (contrast(_blend(stroke["ink"], stroke["alpha"], g), g) for g in _behind(pixels, stroke["box"])), default=99.0
         )
         if ratio < LINES:
             faults.append(f"{ratio:.2f} {stroke['what']}")

@@ -1,4 +1,4 @@
-"""Every view, opened in a browser: `VIEWS` has by name what is opened, and what is done until there is most to see."""
+"""Every view in a browser: `VIEWS` maps names to a function that creates the view and one that shows most of its parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def idle(page: Any) -> None:
     expect(page.locator(".gl-view[aria-busy=true]")).to_have_count(0)
 
 
-# ------------------------------------------------------------------------------------------------------------ what is opened
+# --------------------------------------------------------------------------------------------------------------------- views
 def zscores() -> dict[str, Any]:
     gl.manual_seed(1)
     with gl.tracing():
@@ -95,13 +95,13 @@ def bowl() -> Any:
     return gl.playground(bowl, p=[(-5, 5), (-2, 2)], at={"p": [-4, 1.8]}, lr=0.4).widget()
 
 
-def watched(steps: int = 60) -> Any:
-    """A training that was watched, with a finding."""
+def watch_training(steps: int = 60) -> Any:
+    """Run a watched training that has a finding."""
     gl.manual_seed(0)
     net = gl.nn.Sequential(gl.nn.Linear(4, 8), gl.nn.ReLU(), gl.nn.Linear(8, 1))
     opt = gl.optim.SGD(net.parameters(), lr=0.05)
-    drawn = np.random.default_rng(0)
-    x, y = (gl.tensor(drawn.normal(size=shape).astype(np.float32)) for shape in ((32, 4), (32, 1)))
+    rng = np.random.default_rng(0)
+    x, y = (gl.tensor(rng.normal(size=shape).astype(np.float32)) for shape in ((32, 4), (32, 1)))
     with gl.watch(net, opt) as watch:
         for step in range(steps):
             opt.zero_grad()
@@ -115,10 +115,10 @@ def watched(steps: int = 60) -> Any:
 def training() -> Any:
     from gradlab.notebook.watch_widget import WatchWidget
 
-    return WatchWidget(watched())
+    return WatchWidget(watch_training())
 
 
-def asked(key: str, numbers: Any = None, choices: Any = None, rows: Any = None) -> Any:
+def question_widget(key: str, numbers: Any = None, choices: Any = None, rows: Any = None) -> Any:
     from gradlab.notebook.question_widget import QuestionWidget
 
     one, guesses = question(key, numbers, choices, rows), Guesses()
@@ -128,7 +128,7 @@ def asked(key: str, numbers: Any = None, choices: Any = None, rows: Any = None) 
     return widget
 
 
-# -------------------------------------------------------------------------------------------------------- what is done in it
+# ------------------------------------------------------------------------------------------------------------------- actions
 def level(name: str) -> Callable[[Any], None]:
     def turn(page: Any) -> None:
         page.get_by_role("radio", name=name).click()
@@ -141,7 +141,7 @@ def level(name: str) -> Callable[[Any], None]:
 
 
 def operations(page: Any) -> None:
-    """A node is chosen, others are found, and all are coloured."""
+    """Choose a node, search for others, and colour all."""
     page.get_by_role("radio", name="Operations").click()
     page.get_by_role("button", name=re.compile("^÷, ")).first.click()
     page.get_by_label("find by name").fill("mean")
@@ -156,7 +156,7 @@ def paths(page: Any) -> None:
     idle(page)
 
 
-def unfolded(page: Any) -> None:
+def unfold(page: Any) -> None:
     page.get_by_role("radio", name="Operations").click()
     page.get_by_role("button", name="unfold").click()
     idle(page)
@@ -199,7 +199,7 @@ VIEWS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "explorer-code": (lambda: explorer(zscores()), level("Code")),
     "explorer-modules": (lambda: explorer(encoder()), level("Modules")),
     "explorer-operations": (lambda: explorer(zscores()), operations),
-    "explorer-folds": (lambda: explorer(encoder()), unfolded),
+    "explorer-folds": (lambda: explorer(encoder()), unfold),
     "explorer-paths": (lambda: explorer(scalars()), paths),
     "stepper": (lambda: stepper(scalars()["loss"]), step(3)),
     "stepper-large": (lambda: stepper(long_chain()), step(2)),
@@ -210,9 +210,9 @@ VIEWS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "playground-descent": (bowl, descend),
     "watch": (training, nothing),
     "question-choices": (
-        lambda: asked("path", choices=("Mul", "Add", "Pow")),
+        lambda: question_widget("path", choices=("Mul", "Add", "Pow")),
         lambda page: page.get_by_role("button", name="Add").click(),
     ),
-    "question-rows": (lambda: asked("who", choices=("True", "False"), rows=("x", "x * 2")), nothing),
-    "question-field": (lambda: asked("rows", 2), nothing),
+    "question-rows": (lambda: question_widget("who", choices=("True", "False"), rows=("x", "x * 2")), nothing),
+    "question-field": (lambda: question_widget("rows", 2), nothing),
 }

@@ -2,7 +2,7 @@
 
     def test_something(open_notebook):                       # the fixture of conftest.py
         page = open_notebook(["import gradlab as gl", "x = gl.tensor(1.)\\nx"], theme="light")
-        page.run_cell(0)                                     # runs it and waits until the kernel has finished it
+        page.run_cell(0)                                     # runs a cell and waits for the kernel
         page.run_cell(1)
         assert "tensor(1.)" in page.text(1)                  # the text of the cell's outputs
         page.output(1).locator("img")                        # a Playwright locator inside the cell's outputs
@@ -10,10 +10,9 @@
         page.screenshot("x.png", cell=1)                     # to look at
         page.page                                            # Playwright's own page
 
-Server, kernel and front end keep all their files in a folder of pytest's. Nothing outside the machine is asked for: a
-request to another host is refused and noted in `page.requests_outside`. Keys reach JupyterLab only once its session is
-ready, and the busy indicator says "idle" before there is a kernel; so cells are run through JupyterLab's own commands,
-and waited for by their execution promise.
+Server, kernel and front end keep all their files in a folder of pytest. Requests to other hosts are blocked and added to
+`page.requests_outside`. JupyterLab only handles keys once its session is ready, and its indicator says "idle" before there
+is a kernel, so cells run through JupyterLab's commands and are awaited by their execution promise.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from waiting import TIMEOUT_SECONDS, jupyter_url
 
 try:
     from playwright.sync_api import expect
-except ImportError:  # the fixture `browser` skips or fails, and says why
+except ImportError:  # the fixture `browser` skips or fails with the reason
     expect = None
 else:
     expect.set_options(timeout=TIMEOUT_SECONDS * 1000)
@@ -64,7 +63,7 @@ EVALUATE = f"""async code => {{ {PANEL}
 
 
 def find_chromium() -> str | None:
-    """The path of a system Chromium that starts, or None. (Ubuntu's `chromium-browser` may only ask for a snap.)"""
+    """Return the path of a system Chromium that starts, or None. (Ubuntu's `chromium-browser` may only refer to a snap.)"""
     for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"):
         path = shutil.which(name)
         if path and subprocess.run([path, "--version"], capture_output=True, check=False).returncode == 0:
@@ -73,12 +72,12 @@ def find_chromium() -> str | None:
 
 
 def launch(playwright: Any) -> Any:
-    """A headless Chromium: the system's, else Playwright's own. Raises what Playwright raises if there is neither."""
+    """Start a headless Chromium of the system, or else that of Playwright, whose error is raised if there is none."""
     return playwright.chromium.launch(executable_path=find_chromium(), args=ARGUMENTS)
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """os.environ with every Jupyter and IPython folder under `folder`, and this checkout's gradlab for the kernel."""
+    """Return os.environ with every Jupyter and IPython folder under `folder`, and this checkout's gradlab for the kernel."""
     import gradlab
 
     places = {
@@ -101,8 +100,8 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def drawn(page: Any) -> None:
-    """Wait until a page has been laid out and painted: its pictures are decoded, and those who observe sizes have drawn."""
+def wait_until_drawn(page: Any) -> None:
+    """Wait until a page has been painted: pictures are decoded, and observers of sizes have run."""
     page.evaluate(
         """async () => { await Promise.all([...document.images].map(image => image.decode().catch(() => null)));
              for (let k = 0; k < 3; k++) await new Promise(requestAnimationFrame); }"""
@@ -110,13 +109,13 @@ def drawn(page: Any) -> None:
 
 
 def stop_clock(page: Any) -> None:
-    """Stop the timers of a page, which `page.clock.run_for` then advances. (After `install` alone they go on in real time.)"""
+    """Stop the timers of a page, which `page.clock.run_for` then advances. After `install` alone they run in real time."""
     page.clock.install(time=0)
     page.clock.pause_at(3600)
 
 
 class Cells:
-    """Where the cells of a heat map with labels are on the page, which shows each in its column and row."""
+    """Positions on the page of the cells of a heat map with labels, which mark its rows and columns."""
 
     LABELS = """map => Object.fromEntries([...map.querySelectorAll('text')].map(text => {
       const b = text.getBoundingClientRect(); return [text.textContent, [b.x + b.width / 2, b.y + b.height / 2]]; }))"""
@@ -129,20 +128,20 @@ class Cells:
         self.width = self.xs[1] - self.xs[0]
 
     def middle(self, i: int, j: int) -> tuple[float, float]:
-        """The middle of a cell, where its number is."""
+        """Return the centre of a cell, where its number is."""
         return self.xs[j], self.ys[i]
 
     def beside(self, i: int, j: int) -> tuple[float, float]:
-        """A place in a cell beside its number."""
+        """Return a point in a cell beside its number."""
         return self.xs[j] - 0.4 * self.width, self.ys[i]
 
     def hover(self, i: int, j: int) -> str:
-        """What the view says of a cell."""
+        """Return the text of the view about a cell."""
         self.page.mouse.move(*self.beside(i, j))
         return self.page.locator(".gl-read").inner_text()
 
     def colour(self, i: int, j: int, middle: bool = False) -> list[int]:
-        """The colour of a cell."""
+        """Return the colour of a cell."""
         x, y = self.middle(i, j) if middle else self.beside(i, j)
         from PIL import Image
 
@@ -151,14 +150,14 @@ class Cells:
 
 
 class Server:
-    """A JupyterLab server, on a port that it takes and reports. `url`, `token`, `root` (the folder of its notebooks)."""
+    """A JupyterLab server on a free port. Attributes: `url`, `token`, `root` (the folder of its notebooks)."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "notebooks"
         self.root.mkdir()
         self.token = secrets.token_hex(16)
         settings = folder / "jupyterlab_settings_dir" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
-        settings.parent.mkdir(parents=True)  # no pop-up that offers news
+        settings.parent.mkdir(parents=True)  # no pop-up about news
         settings.write_text('{"fetchNews": "false", "checkForUpdates": false}')
         self._log = (folder / "server.log").open("wb")
         self._process = subprocess.Popen(
@@ -189,7 +188,7 @@ class Server:
             raise RuntimeError(f"JupyterLab did not start: {error}\n{log[-3000:]}") from None
 
     def stop(self) -> None:
-        self._process.terminate()  # the server ends its kernels
+        self._process.terminate()  # the server stops its kernels
         try:
             self._process.wait(20)
         except subprocess.TimeoutExpired:
@@ -213,7 +212,7 @@ class NotebookPage:
         name: str = "",
     ) -> None:
         name = name or f"t{uuid.uuid4().hex[:8]}.ipynb"
-        if isinstance(cells, Path):  # a notebook that lies under server.root
+        if isinstance(cells, Path):  # a notebook below server.root
             name = cells.relative_to(server.root).as_posix()
         else:
             self._write(server.root / name, cells)
@@ -267,35 +266,35 @@ class NotebookPage:
         return route
 
     def run_cell(self, i: int) -> None:
-        """Run cell `i` as a user does, and wait until the kernel has finished with it."""
+        """Run cell `i` as a user does, and wait until the kernel has finished it."""
         self.page.evaluate(RUN, i)
 
     def cell(self, i: int) -> Any:
-        """The locator of cell `i`."""
+        """Return the locator of cell `i`."""
         return self.page.locator(".jp-NotebookPanel .jp-Cell").nth(i)
 
     def output(self, i: int) -> Any:
-        """The locator of the outputs of cell `i`."""
+        """Return the locator of the outputs of cell `i`."""
         return self.cell(i).locator(".jp-Cell-outputWrapper")
 
     def text(self, i: int) -> str:
-        """The visible text of the outputs of cell `i`."""
+        """Return the visible text of the outputs of cell `i`."""
         return self.output(i).inner_text()
 
     def evaluate(self, expression: str) -> str:
-        """The repr of a Python expression in the notebook's kernel; "error: ..." if it raises."""
+        """Return the repr of a Python expression in the notebook's kernel, or "error: ..." if it raises."""
         return self.page.evaluate(EVALUATE, expression)
 
     def save(self) -> dict[str, Any]:
-        """Save the notebook and return what is in the file."""
+        """Save the notebook and return the content of the file."""
         self.page.evaluate(f"async () => {{ {PANEL} await panel.context.save(); }}")
         return json.loads(self.path.read_text())
 
     def screenshot(self, path: str | Path, cell: int | None = None) -> None:
-        """A picture of the page, or of one cell."""
+        """Save a picture of the page or of one cell."""
         (self.page if cell is None else self.cell(cell)).screenshot(path=str(path))
 
     def close(self) -> None:
-        """Shut the notebook's kernel down and close the page."""
+        """Shut down the notebook's kernel and close the page."""
         self.page.evaluate(f"async () => {{ {PANEL} await panel?.sessionContext.shutdown(); }}")
         self.context.close()

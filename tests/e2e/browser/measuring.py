@@ -1,4 +1,4 @@
-"""What is wrong with the text that a browser shows: clipped, covered, off the page, too small, too pale; measured by `faults`."""
+"""Find faults of the text in a browser: clipped, covered, off the page, too small, or too pale."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 LEAST_TYPE, LEAST_CONTRAST = 9.0, 4.5
 
-# Of each root the texts that are seen, each on the ground that its ancestors paint, and those inside of pictures: of an <img>
-# that holds an SVG the document is laid over it, in its own size and theme, while it is measured.
+# Measures the visible texts in each root on the background that their ancestors paint, and texts inside pictures: the SVG
+# document of an <img> is laid over the image with its size and theme while it is measured.
 MEASURE = """
 async ([roots, leastType, leastContrast]) => {
   const parsed = new Map();
@@ -27,7 +27,7 @@ async ([roots, leastType, leastContrast]) => {
     return (high + 0.05) / (low + 0.05);
   };
   const chainOf = element => { const chain = []; for (let e = element; e; e = e.parentElement) chain.push(e); return chain; };
-  const grounds = new Map();  // of an element: the colour behind its text, and how much of the text is shown
+  const grounds = new Map();  // by element: the colour behind its text, and the visible part of the text
   const groundOf = element => {
     if (!grounds.has(element)) {
       const style = getComputedStyle(element);
@@ -60,14 +60,14 @@ async ([roots, leastType, leastContrast]) => {
             faults.push(`clipped: ${text}`);
           if (e === root) break;
         }
-        if (scrolls) continue;  // it may be out of sight
+        if (scrolls) continue;  // it may be scrolled out of sight
         if (box.right > innerWidth + 1) faults.push(`off the page: ${text}`);
         seen.push([box, text]);
       }
     }
   };
 
-  // A picture's texts, where the image shows them. What is drawn before a text and lies under its middle is its ground.
+  // Texts of a picture at their positions in the image. The last shape below the centre of a text is its background.
   const inPicture = (image, seen, faults) => {
     const shown = image.getBoundingClientRect(), holder = document.createElement('div');
     holder.style.cssText = 'position:absolute;left:0;top:0;line-height:normal';
@@ -76,15 +76,15 @@ async ([roots, leastType, leastContrast]) => {
     const dark = { light: false, dark: true }[getComputedStyle(image).colorScheme] ??
       matchMedia('(prefers-color-scheme:dark)').matches;
     const style = parsed.querySelector('style');
-    if (style) {  // a document in a page follows the page: say which set of colours the image shows
+    if (style) {  // a document in a page follows the page's theme, so set the colours that the image has
       const [usual] = style.textContent.split('@media');
       const rules = style.textContent.match(/@media \\(prefers-color-scheme:dark\\)\\{([^]*?\\})\\}/)?.[1] ?? '';
       for (const [, which, key, to] of (usual + (dark ? rules : '')).matchAll(/([^{}]+)\\{([\\w-]+):([^}]+)\\}/g))
-        for (const e of parsed.querySelectorAll(which)) e.style.setProperty(key, to);  // a page may forbid further styles
+        for (const e of parsed.querySelectorAll(which)) e.style.setProperty(key, to);  // a page may forbid other styles
       style.remove();
     }
     holder.append(document.adoptNode(parsed)); document.body.append(holder);
-    const room = image.parentElement.getBoundingClientRect();  // what is beyond is scrolled to
+    const room = image.parentElement.getBoundingClientRect();  // the rest is reached by scrolling
     const frame = parsed.getBoundingClientRect(), zoom = shown.width / frame.width;
     const boxOf = e => {
       const r = e.getBoundingClientRect();
@@ -152,7 +152,7 @@ async ([roots, leastType, leastContrast]) => {
 """
 
 
-def measured(page: Any, roots: str) -> list[dict[str, Any]]:
-    """For each element that the selector finds: its `faults`, how many pieces of `texts` were measured, its `height`, and the
-    `cell` that it belongs to (`data-cell` of an element around it)."""
+def measure(page: Any, roots: str) -> list[dict[str, Any]]:
+    """Return for each element that matches the selector: its `faults`, the number of `texts` measured, its `height`, and the
+    `cell` that contains it (`data-cell` of an ancestor)."""
     return page.evaluate(MEASURE, [roots, LEAST_TYPE, LEAST_CONTRAST])

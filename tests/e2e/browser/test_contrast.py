@@ -1,13 +1,13 @@
-"""All that a view shows has the contrast of WCAG AA: texts, edges, and what shows a choice or the focus."""
+"""All parts of a view have the contrast of WCAG AA: texts, edges, and marks of choices and of the focus."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from contrast import contrast, faint_lines, faint_texts
-from each_view import VIEWS, encoder, scalars, watched, zscores
+from each_view import VIEWS, encoder, scalars, watch_training, zscores
 from grouped import exhaustive_after_first
-from lab import drawn
+from lab import wait_until_drawn
 
 import gradlab as gl
 
@@ -27,13 +27,13 @@ PAINTED = """<body style="margin:20px;font:14px sans-serif;background:#fff">{}</
 
 @pytest.mark.parametrize("theme", exhaustive_after_first(*THEMES))
 @pytest.mark.parametrize("name", VIEWS)
-def test_a_view_can_be_read(open_widget, name, theme):
+def test_texts_of_views_have_enough_contrast(open_widget, name, theme):
     make, prepare = VIEWS[name]
     page = open_widget(make(), **THEMES[theme])
     page.add_style_tag(content=f"body {{ background: {GROUNDS[THEMES[theme]['color_scheme']]} }}")
     prepare(page)
     page.mouse.move(1, 1)
-    drawn(page)
+    wait_until_drawn(page)
     measured, faint = faint_texts(page)
     assert measured > 1
     assert sorted(set(faint)) == []
@@ -42,14 +42,14 @@ def test_a_view_can_be_read(open_widget, name, theme):
 
 
 @pytest.mark.parametrize("theme", exhaustive_after_first(*THEMES))
-def test_pictures_and_pages_can_be_read(browser, tmp_path, theme):
+def test_texts_of_pictures_and_pages_have_enough_contrast(browser, tmp_path, theme):
     names, model = zscores(), encoder()
     pictures = [
         gl.graph(names["loss"], names=names),
         gl.graph(model["loss"], names=model, level="modules"),
         gl.playground(lambda x: x**3 / 3 - x, x=(-2.4, 2.4), at={"x": 1.6}),
         gl.jacobian(names["z1"], names["a"]),
-        watched(),
+        watch_training(),
     ]
     context = browser.new_context(viewport={"width": 1000, "height": 800}, **THEMES[theme])
     page = context.new_page()
@@ -58,12 +58,12 @@ def test_pictures_and_pages_can_be_read(browser, tmp_path, theme):
         measured, faint = faint_texts(page)
         assert measured > 3 and faint == []
     saved = tmp_path / "page.html"
-    for shown in (gl.explain(names["loss"], names=names), gl.step_through(scalars()["loss"]), watched()):
+    for shown in (gl.explain(names["loss"], names=names), gl.step_through(scalars()["loss"]), watch_training()):
         shown.save(saved)
         context = browser.new_context(viewport={"width": 1000, "height": 800}, bypass_csp=True, **THEMES[theme])
         page = context.new_page()
         page.goto(saved.as_uri())
-        drawn(page)
+        wait_until_drawn(page)
         measured, faint = faint_texts(page)
         assert measured > 20 and faint == []
         context.close()
@@ -73,8 +73,8 @@ def test_pictures_and_pages_can_be_read(browser, tmp_path, theme):
     "name", ["explorer-code", "explorer-operations", "stepper", "jacobian", "playground-descent", "question-field"]
 )
 @pytest.mark.parametrize("theme", exhaustive_after_first(*THEMES))
-def test_the_focus_can_be_found(open_widget, name, theme):
-    """The outline of whatever has the focus contrasts with the ground around it."""
+def test_the_focus_has_enough_contrast(open_widget, name, theme):
+    """The outline of the focused element contrasts with the background around it."""
     make, prepare = VIEWS[name]
     page = open_widget(make(), **THEMES[theme])
     page.add_style_tag(content=f"body {{ background: {GROUNDS[THEMES[theme]['color_scheme']]} }}")
@@ -126,7 +126,7 @@ def _rgb(text):
         ("<div style='background:#777;width:90px;color:#fff'>word</div>", "4.48"),
     ],
 )
-def test_what_is_measured_is_the_contrast(browser, body, ratio):
+def test_the_measured_contrast(browser, body, ratio):
     page = browser.new_page()
     page.set_content(PAINTED.format(body))
     measured, faint = faint_texts(page)

@@ -1,4 +1,4 @@
-"""The live explorer's ESM alone in Chromium: a fake model for a kernel, the Python widget behind it where needed."""
+"""The ESM of the live explorer in Chromium, with a fake model instead of a kernel, and the Python widget if needed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def encoder():
 
 
 def scalars():
-    """loss = d·e + e with d = a·b, e = a − d: ∂loss/∂a = 5 and ∂loss/∂b = 5 at a = 2, b = −1, by hand; see the test of paths."""
+    """Compute loss = d·e + e with d = a·b, e = a − d. At a = 2, b = −1, ∂loss/∂a = 5 and ∂loss/∂b = 5; see the test of paths."""
     with gl.tracing():
         a, b = (gl.tensor(x, dtype=gl.float64, requires_grad=True) for x in (2.0, -1.0))
         d = a * b
@@ -59,7 +59,7 @@ def stage(page):
 
 
 def box(page, label):
-    """A node of the picture."""
+    """Return the node with a label in the picture."""
     return page.get_by_role("button", name=re.compile(f"^{re.escape(label)}(, |$)")).first
 
 
@@ -82,7 +82,7 @@ def test_it_opens_with_a_sentence_and_the_picture_without_the_kernel(open_widget
     assert page.faults == []
 
 
-def test_rows_open_at_their_sign_and_are_marked_and_coloured(open_widget):
+def test_rows_open_by_their_sign_and_are_marked_and_coloured(open_widget):
     page = open_widget(zscores())
     page.set_viewport_size({"width": 1300, "height": 900})
     page.get_by_role("radio", name="Code").click()
@@ -97,7 +97,7 @@ def test_rows_open_at_their_sign_and_are_marked_and_coloured(open_widget):
     page.get_by_label("colour by").select_option(label="‖grad‖")
     fill = "all => all.map(row => row.firstElementChild.style.fill)"
     fills = rows.evaluate_all(fill)
-    assert sum(bool(one) for one in fills) == len(fills) - 2, "the open row and the output keep their looks"
+    assert sum(bool(one) for one in fills) == len(fills) - 2, "the open row and the output do not change"
     page.get_by_label("colour by").select_option(label="nothing")
     assert not any(rows.evaluate_all(fill))
     page.get_by_role("treeitem", expanded=True).locator(".gl-twist").click()
@@ -107,7 +107,7 @@ def test_rows_open_at_their_sign_and_are_marked_and_coloured(open_widget):
     assert page.faults == []
 
 
-def test_rows_take_the_width_that_there_is(open_widget):
+def test_rows_take_the_available_width(open_widget):
     page = open_widget(encoder())
     tree, drawing = page.get_by_role("tree"), page.locator(".gl-tree > svg")
     for width in (1300, 700, 1000):
@@ -121,7 +121,7 @@ def test_rows_take_the_width_that_there_is(open_widget):
     assert page.faults == []
 
 
-def test_a_module_shows_what_goes_in_what_comes_out_and_its_parameters(open_widget):
+def test_a_module_shows_its_inputs_outputs_and_parameters(open_widget):
     made = encoder()
     page = open_widget(made)
     whole = made.about["whole"]
@@ -140,12 +140,12 @@ def test_a_module_shows_what_goes_in_what_comes_out_and_its_parameters(open_widg
     assert panel(page).locator(".gl-tensor-head b").all_text_contents() == ["output", "gradient"]
     panel(page).get_by_role("button", name="weight", exact=True).click()
     expect(title(page)).to_have_text(f"{path}.weight")
-    page.get_by_role("treeitem", expanded=True, name=re.compile(r"^\[0\]")).click()  # in the middle of a row that is not filled
+    page.get_by_role("treeitem", expanded=True, name=re.compile(r"^\[0\]")).click()  # the middle of an unfilled row
     expect(title(page)).to_have_text("[0]")
     assert page.faults == []
 
 
-def test_a_click_shows_what_is_known_and_marks_the_source(open_widget):
+def test_a_click_shows_the_node_and_marks_the_source(open_widget):
     made = zscores()
     page = open_widget(made)
     page.get_by_role("button", name=re.compile("^÷, DivBackward0, z1 ")).click()
@@ -232,7 +232,7 @@ def test_folds_of_the_picture_open_and_close(open_widget):
     assert page.faults == []
 
 
-def test_the_keyboard_alone_walks_along_the_edges(open_widget):
+def test_the_keyboard_moves_along_the_edges(open_widget):
     page = open_widget(zscores())
     stage(page).focus()
     page.keyboard.press("ArrowUp")
@@ -270,7 +270,7 @@ def test_pan_zoom_and_fit(open_widget):
     near = view_box(page)
     assert near[2] == pytest.approx(whole[2] / 1.25)
     middle = [whole[0] + whole[2] / 2, near[0] + near[2] / 2]
-    assert middle[0] == pytest.approx(middle[1]), "about the middle"
+    assert middle[0] == pytest.approx(middle[1]), "zoomed around the middle"
     area = page.locator(".gl-stage").bounding_box()
     x, y = area["x"] + 15, area["y"] + area["height"] - 15
     page.mouse.move(x, y)
@@ -282,7 +282,7 @@ def test_pan_zoom_and_fit(open_widget):
     page.keyboard.press("f")
     assert view_box(page) == whole
     page.mouse.wheel(0, -300)
-    assert view_box(page) == whole, "the wheel alone is the page's"
+    assert view_box(page) == whole, "the wheel without Ctrl scrolls the page"
     page.keyboard.down("Control")
     page.mouse.wheel(0, -300)
     page.keyboard.up("Control")
@@ -308,14 +308,14 @@ def test_colours_by_gradient_nan_and_bytes(open_widget):
 
 
 def test_paths_to_a_leaf_are_signed_and_meet(open_widget):
-    # d = ab = −2, e = a − d = 4; ∂/∂d = e = 4, ∂/∂e = d + 1 = −1, so what arrives at d is 4 + 1 = 5; ∂loss/∂b = 5a = 10, of which
-    # 4·2 = 8 came by the product and 1·2 = 2 by the difference.
+    # d = ab = −2, e = a − d = 4; ∂/∂d = e = 4, ∂/∂e = d + 1 = −1, so the gradient of d is 4 + 1 = 5; ∂loss/∂b = 5a = 10, of which
+    # 4·2 = 8 pass through the product and 1·2 = 2 through the difference.
     page = open_widget(scalars())
     page.get_by_label("paths to").select_option(label="b")
     idle(page)
     expect(page.locator(".gl-summary")).to_contain_text("The gradient of b is 10")
     assert {"+8", "+2", "+10"} <= set(page.locator(".gl-labels text").all_text_contents())
-    page.get_by_label("paths to").select_option(label="a")  # −1·5 by the product, −1 by the difference
+    page.get_by_label("paths to").select_option(label="a")  # −1·5 through the product, −1 through the difference
     expect(page.locator(".gl-summary")).to_contain_text("The gradient of a is −6")
     assert {"−5", "−1"} <= set(page.locator(".gl-labels text").all_text_contents())
     assert page.locator(".gl-minus").count() >= 2
@@ -338,7 +338,7 @@ def test_step_through_backward_in_the_same_view(open_widget):
     assert page.faults == []
 
 
-def test_closing_leaves_what_is_plain(open_widget):
+def test_closing_keeps_plain_data(open_widget):
     made = zscores()
     page = open_widget(made)
     made._release()
@@ -357,12 +357,12 @@ def test_closing_leaves_what_is_plain(open_widget):
     assert page.faults == []
 
 
-def test_a_kernel_that_is_gone_is_said_when_the_user_asks(open_widget):
+def test_a_dead_kernel_is_reported_when_the_user_asks(open_widget):
     made = encoder()
     made.timeout = 3.0
     page = open_widget(made, live=False)
     stop_clock(page)
-    page.set_viewport_size({"width": 1400, "height": 900})  # the rows want to be drawn wider
+    page.set_viewport_size({"width": 1400, "height": 900})  # the rows would be drawn wider
     page.wait_for_function("model.sent.length === 1")
     page.clock.run_for(60_000)
     alert = page.get_by_role("alert")
@@ -374,7 +374,7 @@ def test_a_kernel_that_is_gone_is_said_when_the_user_asks(open_widget):
     assert page.faults == []
 
 
-def test_what_users_wrote_is_inert(open_widget):
+def test_text_of_users_is_escaped(open_widget):
     gl.manual_seed(0)
     w = gl.randn(2, requires_grad=True)
     name = '<img src=x onerror="window.hurt=1">'

@@ -1,4 +1,4 @@
-"""`%%grad` in JupyterLab: the report is seen, in both themes and in a notebook that is not trusted, and what it writes is so."""
+"""The report of `%%grad` in JupyterLab, in both themes and in a notebook that is not trusted."""
 
 import json
 
@@ -24,7 +24,7 @@ LOADED = "images => images.length && images.every(i => i.complete && i.naturalWi
 
 
 @pytest.mark.parametrize("theme", exhaustive_after_first("light", "dark"))
-def test_a_report_is_seen(open_notebook, tmp_path, theme):
+def test_a_report_is_visible(open_notebook, tmp_path, theme):
     page = open_notebook([SETUP, LOSS, WRONG, EVIL], theme=theme)
     for i in range(4):
         page.run_cell(i)
@@ -41,10 +41,10 @@ def test_a_report_is_seen(open_notebook, tmp_path, theme):
     expect(code).to_be_visible()
     assert page.evaluate("a.grad is not None and loss.grad_fn is not None") == "True"
     whole, table, picture = (found.bounding_box() for found in (output, *map(output.locator("table, img").nth, (0, -1))))
-    assert picture["width"] > 300 and picture["x"] + picture["width"] <= whole["x"] + whole["width"], "it is not cut off"
+    assert picture["width"] > 300 and picture["x"] + picture["width"] <= whole["x"] + whole["width"], "the report is not cut off"
     beside, below = picture["x"] >= table["x"] + table["width"], picture["y"] >= table["y"] + table["height"]
     room = whole["width"] > table["width"] + picture["width"]
-    assert beside or (below and not room), "the picture stands beside the table where there is room"
+    assert beside or (below and not room), "the picture is beside the table if there is room"
 
     assert "UsageError: %%grad has no option --acumulate. Did you mean --accumulate?" in page.text(2) and "ran" not in page.text(
         2
@@ -57,7 +57,7 @@ def test_a_report_is_seen(open_notebook, tmp_path, theme):
 
 
 @pytest.mark.exhaustive
-def test_a_report_is_seen_in_a_notebook_that_is_not_trusted(open_notebook, browser, jupyter, tmp_path):
+def test_a_report_is_visible_in_a_notebook_that_is_not_trusted(open_notebook, browser, jupyter, tmp_path):
     page = open_notebook([SETUP, LOSS])
     page.run_cell(0)
     page.run_cell(1)
@@ -68,7 +68,7 @@ def test_a_report_is_seen_in_a_notebook_that_is_not_trusted(open_notebook, brows
         "text/plain",
         "image/png",
     }
-    notebook["metadata"]["downloaded"] = True  # so that no signature fits
+    notebook["metadata"]["downloaded"] = True  # invalidates the signature
     (jupyter.root / "untrusted.ipynb").write_text(json.dumps(notebook))
     context = browser.new_context(viewport={"width": 1280, "height": 1000})
     context.set_default_timeout(TIMEOUT_SECONDS * 1000)

@@ -1,4 +1,4 @@
-"""The graph that Python drew, in a live view: its nodes and edges answer one by one."""
+"""The graph of Python in a live view, whose nodes and edges are changed one by one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradlab.explore.report import explain
 from gradlab.notebook.bundle import script, styles
 
 
-def traced():
+def example_trace():
     with gl.tracing():
         a = gl.tensor(2.0, requires_grad=True)
         b = gl.tensor([1.0, -3.0, 2.0], requires_grad=True)
@@ -24,8 +24,8 @@ def traced():
 
 
 @pytest.fixture
-def drawn(browser):
-    """drawn(trace) -> a page with the figure as `drawn`, and what the static picture says."""
+def open_figure(browser):
+    """Function `open_figure(trace)` that returns a page with the figure as `drawn`."""
     page = browser.new_page(viewport={"width": 1300, "height": 900})
 
     def open_(trace):
@@ -42,30 +42,32 @@ def drawn(browser):
     page.close()
 
 
-def test_the_live_drawing_has_a_size_a_name_and_every_text_of_the_static_one(drawn):
-    trace = traced()
-    page = drawn(trace)
+def test_the_live_drawing_has_a_size_a_name_and_every_text_of_the_static_one(open_figure):
+    trace = example_trace()
+    page = open_figure(trace)
     still = ET.fromstring(paint(trace.nodes, trace.edges, note="", text="", alt="").svg())
     texts = ["".join(text.itertext()) for text in still.iter("{http://www.w3.org/2000/svg}text")]
     own = [text for text in texts if not text.startswith(("bar under", "on a log scale"))]
     assert page.locator(".gl-figure text").all_text_contents() == own and len(own) > 30
-    assert page.locator(".gl-figure > title").text_content() == f"graph of {len(trace.nodes) + 1} nodes"  # and a ghost
+    assert (
+        page.locator(".gl-figure > title").text_content() == f"graph of {len(trace.nodes) + 1} nodes"
+    )  # and the upstream gradient
     box = page.locator(".gl-figure").bounding_box()
     assert box["width"] > 100 and box["height"] > 100
 
 
-def test_what_a_user_named_is_inert(drawn):
+def test_names_of_users_are_escaped(open_figure):
     with gl.tracing():
         a = gl.tensor(2.0, requires_grad=True)
         loss = a * 3
-    page = drawn(explain(loss, names={"<script>x</script>": a, "loss": loss}).trace)
+    page = open_figure(explain(loss, names={"<script>x</script>": a, "loss": loss}).trace)
     assert page.locator("script").count() == 0
     assert any("<script>" in text for text in page.locator(".gl-figure text").all_text_contents())
 
 
-def test_nodes_and_edges_are_addressed_by_their_numbers_in_the_graph(drawn):
-    trace = traced()
-    page = drawn(trace)
+def test_nodes_and_edges_have_their_indices_in_the_graph(open_figure):
+    trace = example_trace()
+    page = open_figure(trace)
     at = next(i for i, node in enumerate(trace.nodes) if node.label == "**")
     edge = next(i for i, edge in enumerate(trace.edges) if edge.target == at)
     page.evaluate(
@@ -85,7 +87,7 @@ def test_nodes_and_edges_are_addressed_by_their_numbers_in_the_graph(drawn):
                return Math.hypot(there.x - x - width / 2, there.y - y - height / 2); })); }""",
         edge,
     )
-    assert away < 10  # it stands on the line
+    assert away < 10  # the label is on the line
     page.evaluate("() => { drawn.label(null); drawn.weigh(null); drawn.choose(null); }")
     assert (
         page.locator(".gl-chosen, .gl-minus, .gl-near, .gl-labels text").count() == 0 and page.locator(".gl-shares").is_visible()
@@ -94,9 +96,9 @@ def test_nodes_and_edges_are_addressed_by_their_numbers_in_the_graph(drawn):
     assert page.locator(".gl-lines .gl-lit").count() == page.locator(".gl-head-arrow").count() == 1
 
 
-def test_a_gradient_arrives_at_a_port_and_fits_its_room(drawn):
-    trace = traced()
-    page = drawn(trace)
+def test_a_gradient_arrives_at_a_port_and_fits_its_room(open_figure):
+    trace = example_trace()
+    page = open_figure(trace)
     at = next(i for i, node in enumerate(trace.nodes) if node.name == "a")
     room = page.locator(f"[data-node='{at}'] .gl-orange")
     wide = room.bounding_box()["width"]

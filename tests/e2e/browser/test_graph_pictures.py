@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab import drawn
+from lab import wait_until_drawn
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "gallery"))  # test folders are no packages
+sys.path.insert(0, str(Path(__file__).parents[2] / "gallery"))  # test folders are not packages
 
 from program_traces import trace_of
 from programs import PROGRAMS, marks_of
@@ -57,7 +57,7 @@ def contrast(one, other):
 
 @pytest.fixture(scope="module")
 def pages(browser):
-    """A page in the light theme and one in the dark."""
+    """Open a page in the light theme and one in the dark theme."""
     found = {theme: browser.new_page(color_scheme=theme) for theme in ("light", "dark")}
     yield found
     for page in found.values():
@@ -65,7 +65,7 @@ def pages(browser):
 
 
 @pytest.mark.parametrize(("name", "level"), [pytest.param(*one, marks=marks_of(one[0]), id="-".join(one)) for one in PICTURES])
-def test_a_picture_can_be_read(pages, name, level):
+def test_a_picture_is_readable(pages, name, level):
     drawing = Graph(trace_of(name), level=level).drawing()
     assert drawing.height <= 900
     for theme, page in pages.items():
@@ -88,19 +88,19 @@ def test_a_picture_can_be_read(pages, name, level):
                 wide = min(one["box"][2], other["box"][2]) - max(one["box"][0], other["box"][0])
                 high = min(one["box"][3], other["box"][3]) - max(one["box"][1], other["box"][1])
                 assert wide <= 1 or high <= 3, (
-                    f"{one['text']!r} lies on {other['text']!r}"
+                    f"{one['text']!r} overlaps {other['text']!r}"
                 )  # a line's box is taller than its letters
 
 
-def test_a_notebooks_theme_is_followed_whatever_the_system_says(browser):
-    """JupyterLab says on the page which theme it is in; the picture in it follows that."""
+def test_pictures_follow_the_theme_of_the_notebook_and_not_of_the_system(browser):
+    """JupyterLab marks its page with its theme, which pictures follow."""
     drawing = Graph(trace_of("scalar")).drawing()
     seen = {}
     for system in ("light", "dark"):
         for notebook in ("true", "false"):
             page = browser.new_page(color_scheme=system)
             page.set_content(f'<body data-jp-theme-light="{notebook}" style="margin:0;background:#fff">{drawing.html()}</body>')
-            drawn(page)
+            wait_until_drawn(page)
             seen[system, notebook] = page.screenshot(clip={"x": 0, "y": 0, "width": drawing.width, "height": drawing.height})
             page.close()
     assert seen["light", "true"] == seen["dark", "true"] != seen["light", "false"]

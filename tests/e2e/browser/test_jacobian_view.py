@@ -1,4 +1,4 @@
-"""The Jacobian widget's ESM alone in Chromium: a fake model for a kernel, the Python widget behind it where needed."""
+"""The ESM of the Jacobian widget in Chromium, with a fake model instead of a kernel, and the Python widget if needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 from grouped import exhaustive_after_first
-from lab import Cells, drawn, expect, stop_clock
+from lab import Cells, expect, stop_clock, wait_until_drawn
 
 import gradlab as gl
 from gradlab.explore.jacobian import jacobian
@@ -40,12 +40,12 @@ def idle(page):
 
 
 def numbers(page):
-    """What stands in the list of the result."""
+    """Return the numbers in the list of the result."""
     return [float(text.split()[1].replace("−", "-")) for text in page.locator(".gl-numbers span:not(.gl-room)").all_inner_texts()]
 
 
 def cells_of(page, rows, columns, output="z"):
-    """The cells of a map, by its labels."""
+    """Return the cells of a map, found by its labels."""
     page.evaluate("window.scrollTo(0, 0)")
     return Cells(heat(page), [f"{output}[{i}]" for i in range(rows)], [f"x[{j}]" for j in range(columns)])
 
@@ -82,7 +82,7 @@ def test_step_fills_one_row_at_a_time(open_widget):
     ]
     step = page.get_by_role("button", name="step")
     expect(step).to_have_attribute("aria-disabled", "true")
-    step.click(force=True)  # is still there to be reached, and does nothing
+    step.click(force=True)  # it can be focused and does nothing
     press(page, "reset")
     assert cells.hover(1, 2) == "∂z[1]/∂x[2]: not computed yet"
     expect(outline).to_have_count(0)
@@ -92,7 +92,7 @@ def test_step_fills_one_row_at_a_time(open_widget):
     assert page.faults == []
 
 
-def test_colours_are_those_of_the_static_map(open_widget):
+def test_colours_match_the_static_map(open_widget):
     from gradlab.explore.heat_colours import colour
 
     J, matrix = example(2)
@@ -107,13 +107,13 @@ def test_colours_are_those_of_the_static_map(open_widget):
 
 
 def middles(rects):
-    """Where the cells are that are drawn one by one."""
+    """Return the centres of the cells, which are drawn one by one."""
     boxes = [rects.nth(k).bounding_box() for k in range(rects.count())]
     return [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in boxes]
 
 
 def elements_at(page, places):
-    """Which elements the view names there."""
+    """Return the elements that the view names at some points."""
     found = []
     for place in places:
         page.mouse.move(*place)
@@ -124,7 +124,7 @@ def elements_at(page, places):
 @pytest.mark.parametrize("by", ["rows", "columns"])
 @pytest.mark.parametrize("narrow", [False, True])
 def test_each_cell_is_found_where_it_is_drawn(open_widget, by, narrow):
-    """Where there is less room than the map was drawn for, too, as in a view without a kernel."""
+    """Also if the view is narrower than the map, as without a kernel."""
     J, _ = example()
     page = open_widget(J.widget())
     page.get_by_role("radio", name=by).check()
@@ -149,7 +149,7 @@ def test_each_cell_of_a_bitmap_is_found_where_it_is_drawn(open_widget):
     assert elements_at(page, places) == [f"∂y[{i}]/∂x[{j}]" for i, j in some]
 
 
-def test_a_click_chooses_a_row_and_its_path_is_lit(open_widget):
+def test_a_click_chooses_a_row_and_highlights_its_path(open_widget):
     x = gl.tensor([1.0, 2.0], dtype=gl.float64).requires_grad_()
     b = gl.tensor([3.0], dtype=gl.float64).requires_grad_()
     z = gl.cat([gl.sin(x), gl.exp(b)])
@@ -182,7 +182,7 @@ def test_sliders_and_typed_numbers_mix_rows(open_widget):
     np.testing.assert_allclose(numbers(page), 0.5 * matrix[0] - 0.25 * matrix[3], rtol=5e-3)
     expect(page.locator("pre")).to_have_text(J.by_hand([0.5, 0, 0, -0.25]))
     assert page.locator(".gl-vector i").all_inner_texts() == ["0.5", "0", "0", "−0.25"]
-    assert J.rows_known == 0, "a mix is one sweep and no row"
+    assert J.rows_known == 0, "a linear combination is one sweep and no row"
     page.get_by_label("weight of z[1] as a number").fill("12.5")
     expect(page.locator(".gl-side")).to_contain_text("= 0.5 · row z[0] + 12.5 · row z[1] − 0.25 · row z[3]")
     idle(page)
@@ -236,7 +236,7 @@ def test_forgotten_lines_are_run_and_shown(open_widget):
     press(page, "step")
     happened = page.get_by_text("The result is an error")
     expect(happened).to_contain_text("RuntimeError: Trying to backward through the graph a second time")
-    expect(happened).to_contain_text("The values saved by MvBackward0 have been freed")  # of this graph: w @ (x * x)
+    expect(happened).to_contain_text("The values saved by MvBackward0 have been freed")  # the graph is w @ (x * x)
     page.get_by_label("retain the graph").uncheck()
     idle(page)
     expect(page.get_by_text("The result is an error")).to_be_hidden()
@@ -315,10 +315,10 @@ def test_play_runs_to_the_end_and_pauses(open_widget):
 
 
 def answer(page, name, **more):
-    page.evaluate("said => model.hear(said)", {"answer": name, "ask": "mix", **more})
+    page.evaluate("said => model.notify(said)", {"answer": name, "ask": "mix", **more})
 
 
-def test_one_frame_in_flight_and_the_newest_wish_of_each_kind_after_it(open_widget):
+def test_one_request_at_a_time_and_then_the_newest_of_each_kind(open_widget):
     J, _ = example()
     page = open_widget(J.widget(), live=False)
     assert page.evaluate("model.sent.map(([said]) => said.ask)") == ["hello"]
@@ -336,12 +336,14 @@ def test_one_frame_in_flight_and_the_newest_wish_of_each_kind_after_it(open_widg
     assert page.evaluate("model.sent.length") == 1
     answer(page, sent[0][0]["id"], error="")
     sent = page.evaluate("model.sent")
-    assert [said["ask"] for said, _ in sent] == ["step", "axis"] and sent[1][0]["by"] == "rows", "once, and not for the columns"
+    assert [said["ask"] for said, _ in sent] == ["step", "axis"] and sent[1][0]["by"] == "rows", (
+        "one request, and not for the columns"
+    )
     answer(page, sent[1][0]["id"], error="")
     assert page.evaluate("model.sent.map(([said]) => said.ask)") == ["step", "axis", "fill"]
 
 
-def test_weights_travel_as_pairs_of_those_that_are_not_zero(open_widget):
+def test_only_nonzero_weights_are_sent(open_widget):
     J, _ = example()
     page = open_widget(J.widget())
     page.get_by_label("weight of z[2]", exact=True).fill("0.4")
@@ -351,34 +353,34 @@ def test_weights_travel_as_pairs_of_those_that_are_not_zero(open_widget):
     assert np.frombuffer(base64.b64decode(raw[1]), "<f8").tolist() == [0.4]
 
 
-def test_a_kernel_that_does_not_answer_is_said_and_may_come_back(open_widget):
+def test_a_kernel_that_does_not_answer_is_reported_and_may_recover(open_widget):
     J, _ = example()
-    page = open_widget(timed(J, 0.5), live=False)
+    page = open_widget(widget_with_timeout(J, 0.5), live=False)
     expect(page.get_by_role("alert").first).to_contain_text("The kernel does not answer")
     view = page.locator(".gl-jacobian")
     expect(view).to_have_attribute("data-silent", "")
-    page.get_by_role("button", name="step").click()  # is asked for at once: the first may never be answered
+    page.get_by_role("button", name="step").click()  # sent at once, since the first request may never be answered
     assert page.evaluate("model.sent.map(([said]) => said.ask)") == ["hello", "step"]
-    widget = timed(J, 1)
+    widget = widget_with_timeout(J, 1)
     widget.send = lambda content, buffers=(): said.append((content, [base64.b64encode(part).decode() for part in buffers]))
     said = []
     widget._handle_custom_msg(page.evaluate("model.sent[0][0]"), [])
     widget._handle_custom_msg(page.evaluate("model.sent[1][0]"), [])
     for content, raw in said:
-        page.evaluate("([content, raw]) => model.hear(content, raw)", [content, raw])
+        page.evaluate("([content, raw]) => model.notify(content, raw)", [content, raw])
     expect(page.get_by_role("alert").first).to_be_hidden()
     expect(view).not_to_have_attribute("data-silent", "")
     expect(head(page)).to_contain_text("row z[0] ")
     widget.close()
 
 
-def timed(J, seconds):
+def widget_with_timeout(J, seconds):
     widget = J.widget()
     widget.timeout = seconds
     return widget
 
 
-def test_a_model_without_a_kernel_is_said(open_widget):
+def test_a_model_without_a_kernel_is_reported(open_widget):
     J, _ = example()
     page = open_widget(J.widget(), live=False)
     page.evaluate("() => { model.send = () => { throw new Error('comm is gone'); }; }")
@@ -430,7 +432,7 @@ def test_many_rows_and_columns_are_pooled_zoomed_and_bounded(open_widget):
     assert page.faults == []
 
 
-def test_the_colours_of_a_sparse_one(open_widget):
+def test_the_colours_of_a_sparse_matrix(open_widget):
     x = gl.linspace(0, 1, 12, dtype=gl.float64).requires_grad_()
     z = x * x
     z = gl.cat([z[:1], z[1:] - x[:-1]])
@@ -457,7 +459,7 @@ def test_the_colours_of_a_sparse_one(open_widget):
     assert J.sweeps == before + 2 and J.complete
 
 
-def test_errors_are_shown_as_text_and_names_are_inert(open_widget):
+def test_errors_are_shown_as_text_and_names_are_escaped(open_widget):
     evil = "<img src=x onerror='document.title=1'>"
     x = gl.tensor([1.0, 2.0]).requires_grad_()
     J = jacobian(x * 2, x, names={evil: x})
@@ -475,7 +477,7 @@ def test_errors_are_shown_as_text_and_names_are_inert(open_widget):
     expect(head(page)).to_contain_text("row y[1] ")
 
 
-def test_the_last_view_that_goes_says_so(open_widget):
+def test_removing_the_last_view_notifies_the_kernel(open_widget):
     J, _ = example()
     page = open_widget(J.widget(), live=False)
     page.evaluate("window.clean()")
@@ -484,19 +486,19 @@ def test_the_last_view_that_goes_says_so(open_widget):
     assert page.evaluate("model.sent[1][0].ask") == "gone"
 
 
-def test_nonfinite_values_are_marked_and_said(open_widget):
+def test_nonfinite_values_are_marked_and_reported(open_widget):
     x = gl.tensor([0.0, 1.0], dtype=gl.float64).requires_grad_()
     J = jacobian(gl.log(x) * gl.tensor([1.0, -1.0], dtype=gl.float64), x)
     page = open_widget(J.widget())
     press(page, "step")
     cells = cells_of(page, 2, 2, "y")
     assert cells.hover(0, 0) == "∂y[0]/∂x[0] = +inf" and cells.colour(0, 0, middle=True) == [40, 44, 52], (
-        "a dark plus in the middle"
+        "a dark plus sign in the middle"
     )
     assert cells.hover(0, 1) in ("∂y[0]/∂x[1] = 0", "∂y[0]/∂x[1] = NaN")
 
 
-def test_an_empty_one_and_a_scalar(open_widget):
+def test_an_empty_matrix_and_a_scalar(open_widget):
     x = gl.tensor([1.0, 2.0], dtype=gl.float64).requires_grad_()
     page = open_widget(jacobian(x[:0], x).widget())
     idle(page)
@@ -515,19 +517,19 @@ def test_a_narrow_output_and_a_dark_theme(open_widget):
     page = open_widget(J.widget(), color_scheme="dark")
     page.set_viewport_size({"width": 380, "height": 900})
     press(page, "step")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 380, "nothing sticks out to the right"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380, "nothing overflows to the right"
     side, left = page.locator(".gl-side").bounding_box(), page.locator(".gl-left").bounding_box()
     assert side["y"] > left["y"] + left["height"] - 1 and side["x"] == pytest.approx(left["x"], abs=1)
     background = page.locator(".gl-jacobian").evaluate("node => getComputedStyle(node).backgroundColor")
     assert max(json.loads(f"[{background[4:-1]}]")) < 60
 
 
-def test_what_is_not_there_is_not_shown(open_widget):
-    """Whatever a style sheet lays out as flex or grid is hidden where it is `hidden`."""
+def test_hidden_elements_are_not_shown(open_widget):
+    """Elements with flex or grid layout are not shown if they are `hidden`."""
     x = gl.tensor([1.0, 2.0], dtype=gl.float64).requires_grad_()
     page = open_widget(jacobian((x * x).sum(), x).widget())
     idle(page)
-    expect(page.get_by_label("go to row")).to_be_hidden()  # there is but one
+    expect(page.get_by_label("go to row")).to_be_hidden()  # there is only one row
     page.get_by_role("radio", name="columns").check()
     expect(page.get_by_label("go to column")).to_be_visible()
     hidden = page.locator(".gl-jacobian [hidden]")
@@ -543,8 +545,8 @@ BOXES = """() => {
     return [n.tagName, n.className.replace('gl-empty', '').trim(), x, y, width, height]; }); }"""
 
 
-def moved(page, before):
-    """What does not stand where it stood: (element, before, now)."""
+def moved_elements(page, before):
+    """Return the elements that have moved as (element, before, now)."""
     return [(*now[:2], was[2:], now[2:]) for was, now in zip(before, page.evaluate(BOXES), strict=True) if was[2:] != now[2:]]
 
 
@@ -564,15 +566,15 @@ def test_nothing_moves_at_the_first_step(open_widget, width, made):
     page = open_widget(made().widget())
     page.set_viewport_size({"width": width, "height": 900})
     idle(page)
-    drawn(page)
+    wait_until_drawn(page)
     before = page.evaluate(BOXES)
     assert len(before) > 30
     for _ in range(2):
         press(page, "step")
-        assert moved(page, before) == []
+        assert moved_elements(page, before) == []
 
 
-def test_the_box_goes_to_a_row_and_refuses_others_in_words(open_widget):
+def test_the_box_goes_to_a_row_and_explains_invalid_input(open_widget):
     J = long_example()
     page = open_widget(J.widget())
     box, hint = page.get_by_label("go to row"), page.locator(".gl-hint")
@@ -599,7 +601,7 @@ def test_the_box_goes_to_a_row_and_refuses_others_in_words(open_widget):
     expect(box).to_have_attribute("aria-invalid", "false")
 
 
-def test_a_row_of_a_large_sparse_one_and_its_three_numbers(open_widget):
+def test_a_row_of_a_large_sparse_matrix_and_its_three_numbers(open_widget):
     x = gl.linspace(0, 1, 10_000, dtype=gl.float64).requires_grad_()
     nothing = gl.zeros(1, dtype=gl.float64)
     y = x * x - 0.5 * gl.cat([x[1:], nothing]) + 0.25 * gl.cat([nothing, x[:-1]])
@@ -622,7 +624,7 @@ def test_a_row_of_a_large_sparse_one_and_its_three_numbers(open_widget):
     at = {name: (left, top) for name, left, top in texts if "[" in name}
     mine = sorted((left, name) for name, left, top in texts if abs(top - at["y[1234]"][1]) < 8 and "[" not in name)
     shown = [float(name.replace("−", "-")) for _, name in mine]
-    assert shown == pytest.approx([0, 0, *three, 0, 0], abs=5e-3), "they are in the middle"
+    assert shown == pytest.approx([0, 0, *three, 0, 0], abs=5e-3), "the nonzeros are in the middle"
     assert set(at) == {f"{name}[{k}]" for name in "xy" for k in range(1231, 1238)}
     press(page, "the whole matrix")
     rows = [int(name[2:-1]) for name in heat(page).locator("text").all_text_contents() if name.startswith("y[")]
@@ -630,7 +632,7 @@ def test_a_row_of_a_large_sparse_one_and_its_three_numbers(open_widget):
     assert page.faults == []
 
 
-def test_a_view_of_rows_alone(open_widget):
+def test_a_view_without_columns(open_widget):
     J, matrix = example()
     page = open_widget(J.widget(columns=False))
     press(page, "step")
@@ -639,7 +641,7 @@ def test_a_view_of_rows_alone(open_widget):
     assert "forward" not in page.locator(".gl-jacobian").inner_text()
 
 
-def test_where_v_arrives_is_told(open_widget):
+def test_the_destination_of_v_is_shown(open_widget):
     x, b = gl.tensor([1.0, 2.0], dtype=gl.float64).requires_grad_(), gl.tensor([3.0], dtype=gl.float64).requires_grad_()
     page = open_widget(jacobian(gl.cat([gl.sin(x), gl.exp(b)]), (x, b), names={"x0": x, "b": b}).widget())
     said = page.locator(".gl-graph .gl-caption")
@@ -677,7 +679,7 @@ READABLE = """() => {
     if (!own || style.visibility === 'hidden' || !n.getClientRects().length || n.closest('.gl-spoken, title, option')) continue;
     const size = parseFloat(style.fontSize) * (n.getScreenCTM ? n.getScreenCTM().a : 1);
     if (size < 8.99) wrong.push(['small', n.textContent, size]);
-    if (svg && (n.matches('.gl-digits, .gl-group') || n.closest('.gl-figure'))) continue;  // on a cell, or a box: told elsewhere
+    if (svg && (n.matches('.gl-digits, .gl-group') || n.closest('.gl-figure'))) continue;  // see other tests
     const back = ground(svg ? n.closest('div') : n), ink = over(colour(svg ? style.fill : style.color), back);
     const [low, high] = [light(ink), light(back)].sort((a, b) => a - b), ratio = (high + .05) / (low + .05);
     if (ratio < 4.495) wrong.push(['pale', n.textContent, ratio, style.color]);
@@ -686,7 +688,7 @@ READABLE = """() => {
 
 
 @pytest.mark.parametrize("theme", exhaustive_after_first("light", "dark"))
-def test_everything_can_be_read(open_widget, theme):
+def test_all_texts_are_readable(open_widget, theme):
     J, _ = example()
     page = open_widget(J.widget(), color_scheme=theme)
     assert page.evaluate(READABLE) == []
@@ -713,12 +715,12 @@ OVERLAPS = """() => {
 
 
 @pytest.mark.parametrize("width", exhaustive_after_first(940, 1500, 1240, 640))
-def test_no_part_lies_on_another(open_widget, width):
+def test_parts_do_not_overlap(open_widget, width):
     x = gl.tensor([1.0, 2.0, 3.0], dtype=gl.float64).requires_grad_()
-    wide = gl.stack([x[0] * x[1], x[1] ** 2, x[2] * x[0], x.sum()])  # a wide graph gets the width below all else
+    wide = gl.stack([x[0] * x[1], x[1] ** 2, x[2] * x[0], x.sum()])  # a wide graph is below all other parts
     for J in (jacobian(wide, x), example()[0], long_example()):
         page = open_widget(J.widget())
         page.set_viewport_size({"width": width, "height": 900})
         press(page, "step")
         assert page.evaluate(OVERLAPS) == []
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing sticks out to the right"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing overflows to the right"

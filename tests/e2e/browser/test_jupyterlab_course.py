@@ -1,4 +1,4 @@
-"""The course as a new student meets it: copied by `gradlab course`, opened in JupyterLab, with a mistake typed in."""
+"""The course as a new student starts it: copied by `gradlab course`, opened in JupyterLab, with a mistake typed in."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def places(path):
 
 
 def retype(page, at, text):
-    """Replace a cell's text by typing; JupyterLab's editor would indent and close brackets on its own, so it is pasted."""
+    """Replace a cell's text by pasting, since JupyterLab's editor indents and closes brackets while one types."""
     page.cell(at).scroll_into_view_if_needed()
     page.cell(at).locator(".cm-content").click()
     page.page.keyboard.press("Control+a")
@@ -32,7 +32,7 @@ def retype(page, at, text):
 
 
 @pytest.mark.parametrize("theme", exhaustive_after_first("light", "dark"))
-def test_a_mistake_is_checked_mended_and_checked_again(open_notebook, course, theme, tmp_path):
+def test_a_mistake_is_checked_corrected_and_checked_again(open_notebook, course, theme, tmp_path):
     path = course / "homework" / "hw3_jacobian" / "hw3_jacobian.ipynb"
     at = places(path)
     page = open_notebook(path, theme=theme)

@@ -1,4 +1,4 @@
-"""A cell that fails in JupyterLab: the error as always, and below it, at once, what the doctor knows of it."""
+"""A cell that raises in JupyterLab shows the error as usual, and the doctor's explanation below it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_explanation_is_below_the_error(open_notebook, tmp_path):
     expect(card).to_contain_text("Problem")
     expect(card).to_contain_text("model[0]")
     expect(card.locator("code, tt, [style*=mono]").first).to_be_visible()
-    assert error.bounding_box()["y"] < card.bounding_box()["y"], "below, not above"
+    assert error.bounding_box()["y"] < card.bounding_box()["y"], "the explanation is below the error"
     text = page.text(1)
     assert "__gradlab" not in text and text.count("Problem") == 1
     if folder := os.environ.get("GRADLAB_PICTURES"):

@@ -1,4 +1,4 @@
-"""The live explorer in JupyterLab: `%%grad -i` and `%graph -i` open it, clicks and keys reach the kernel, the picture stays."""
+"""The live explorer in JupyterLab: `%%grad -i` and `%graph -i` open it, clicks and keys reach the kernel, a picture is saved."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_a_cell_shows_its_report_and_the_explorer_in_the_place_of_the_picture(op
     page.run_cell(1)
     view = page.output(1).locator(".gl-explorer")
     expect(view).to_be_visible()
-    expect(page.output(1)).to_contain_text("backward() was called for you")  # the report stays above it
-    expect(page.output(1).locator(".gradlab-picture:visible")).to_have_count(0)  # the view is in the place of the picture
+    expect(page.output(1)).to_contain_text("backward() was called for you")  # the report is above it
+    expect(page.output(1).locator(".gradlab-picture:visible")).to_have_count(0)  # the view replaces the picture
     expect(page.output(1).locator("[data-gradlab-twin] .gradlab-picture")).to_have_count(1)
     expect(view.locator(".gl-head")).to_contain_text("with respect to a · ")
     expect(view.locator(".gl-head")).to_contain_text("holds the graph")
@@ -45,7 +45,7 @@ def test_a_cell_shows_its_report_and_the_explorer_in_the_place_of_the_picture(op
     page.run_cell(2)
     assert said == pytest.approx(float(page.text(2)), rel=5e-3)
 
-    # What JupyterLab takes for commands in command mode is the view's alone.
+    # Keys that are commands in JupyterLab's command mode only reach the view.
     cells = page.page.locator(".jp-NotebookPanel .jp-Cell").count()
     view.get_by_role("group", name=re.compile("^the operations")).focus()
     for key in ("b", "a", "d", "d", "x", "ArrowDown"):
@@ -63,7 +63,7 @@ def test_a_cell_shows_its_report_and_the_explorer_in_the_place_of_the_picture(op
     expect(page.output(3).locator("[data-gradlab-twin]")).to_be_hidden()
     assert kernel(page, f"len({HELD})") == 2
     page.run_cell(3)
-    assert kernel(page, f"len({HELD})") == 2, "a cell that runs again closes what it showed before"
+    assert kernel(page, f"len({HELD})") == 2, "a cell that runs again closes its previous view"
     page.evaluate(f"[w.close() for w in {HELD}]")
     expect(page.output(3).locator(".gl-explorer")).to_have_count(0)
     expect(page.output(3).locator("[data-gradlab-twin]")).to_be_visible()

@@ -1,4 +1,4 @@
-"""The Jacobian widget in JupyterLab: clicks, keys, sliders reach the kernel; the static picture keeps its place."""
+"""The Jacobian widget in JupyterLab: clicks, keys and sliders reach the kernel; the static picture is saved."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tm
     assert kernel(page, "J.rows_known") == 1 and kernel(page, f"{lab}.at") == 0
     assert numbers(view) == MATRIX[0].tolist() == kernel(page, f"{lab}.result.tolist()")
 
-    # Keys: what JupyterLab would take for its own commands in command mode must do the widget's work and nothing else.
+    # Keys that are commands in JupyterLab's command mode must only reach the widget.
     cells = page.page.locator(".jp-NotebookPanel .jp-Cell").count()
     for key in ("Enter", "b", "a", "d", "d", "x"):
         page.page.keyboard.press(key)
@@ -75,7 +75,7 @@ def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tm
     np.testing.assert_allclose(result, MATRIX[2] - 0.2 * MATRIX[3], rtol=1e-6)
     np.testing.assert_allclose(numbers(view), result, rtol=5e-3)
 
-    # A drag of the mouse along a slider.
+    # Drag the mouse along a slider.
     dragged = view.get_by_label("weight of z[0]", exact=True)
     dragged.scroll_into_view_if_needed()
     box = dragged.bounding_box()
@@ -109,7 +109,7 @@ def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tm
         idle(view)
     expect(view).to_contain_text("RuntimeError: Trying to backward through the graph a second time")
     expect(view).to_contain_text("have been freed")
-    assert "MvBackward0" not in view.inner_text(), "what is said is of this graph"
+    assert "MvBackward0" not in view.inner_text(), "the text is about this graph"
     view.get_by_label("retain the graph").uncheck()
     idle(view)
     assert kernel(page, "x.grad is None"), "the widget writes no .grad"
@@ -119,7 +119,7 @@ def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tm
     expect(head).to_contain_text("all rows known")
     assert kernel(page, "J.rows_known") == 4
     np.testing.assert_array_equal(kernel(page, "J[:].tolist()"), MATRIX)
-    # What is saved is the picture as it is now; closing the widget gives it back to the page.
+    # The saved notebook has the current picture, and closing the widget shows it again.
     idle(view)
     bundles = [output["data"] for output in page.save()["cells"][1]["outputs"]]
     assert {"text/html", "text/plain"} <= set(bundles[0]) and "image/svg+xml" not in bundles[0]
@@ -136,7 +136,7 @@ def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tm
 
 
 @pytest.mark.exhaustive
-def test_a_cell_that_runs_again_lets_the_old_graph_go(open_notebook):
+def test_a_cell_that_runs_again_releases_the_old_graph(open_notebook):
     page = open_notebook([SETUP, SHOW], theme="dark")
     view = open_view(page)
     background = view.evaluate("node => getComputedStyle(node).backgroundColor")
@@ -150,7 +150,7 @@ def test_a_cell_that_runs_again_lets_the_old_graph_go(open_notebook):
     expect(page.output(1).locator(".gl-head")).to_contain_text("row z[0] ")
 
 
-# JupyterLab may hand a widget's messages to a thread of their own, so another cell alone does not keep them waiting.
+# JupyterLab may handle a widget's messages in another thread, so another running cell alone does not delay them.
 SLOW = """answer = widgets[-1]._lab.answer
 def late(*given):
     widgets[-1]._lab.answer = answer
@@ -161,7 +161,7 @@ PANEL = "() => { const panel = [...jupyterapp.shell.widgets('main')].find(w => w
 
 
 @pytest.mark.exhaustive
-def test_a_busy_kernel_and_a_dead_one_are_said(open_notebook, tmp_path):
+def test_a_busy_kernel_and_a_dead_one_are_reported(open_notebook, tmp_path):
     gate = Gate(tmp_path / "gate")
     page = open_notebook([SETUP, SHOW + ".timeout = 2\nwidgets[-1]", SLOW.format(wait=gate.code)])
     view = open_view(page)
@@ -194,7 +194,7 @@ widgets = []"""
 
 
 @pytest.mark.exhaustive
-def test_a_large_one_opens_with_its_true_extremes(open_notebook):
+def test_a_large_matrix_opens_with_its_true_extremes(open_notebook):
     page = open_notebook([LARGE, SHOW])
     page.run_cell(0)
     page.run_cell(1)
@@ -208,8 +208,8 @@ def test_a_large_one_opens_with_its_true_extremes(open_notebook):
 
 
 @pytest.mark.exhaustive
-def test_what_is_saved_is_of_one_moment(open_notebook):
-    """The picture and the text under it, after each way of filling; and in the notebook when it is opened again."""
+def test_the_saved_picture_and_text_match(open_notebook):
+    """After each way of filling, and in the notebook when it is opened again."""
     wide = "wide = gl.ones(100, requires_grad=True)\ny = wide[:3] * gl.tensor([1.0, 2.0, 3.0])\n"
     page = open_notebook([SETUP, SHOW, f"{wide}gl.jacobian(y, wide, method='rows').widget()"])
     open_view(page)
@@ -223,7 +223,7 @@ def test_what_is_saved_is_of_one_moment(open_notebook):
         return wait_until(texts, f"a picture that says {says!r}")
 
     small, live = saved(1, "least 0, greatest 4")
-    assert "computed" not in small and "known" not in small, "a small one is complete before it is stepped through"
+    assert "computed" not in small and "known" not in small, "a small matrix is complete before the first step"
     assert live == "live view of the Jacobian of z (4) with respect to x (3)"
     twin, _ = saved(2, "not computed yet")
     assert " 0 of" not in twin and "least" not in twin
@@ -252,7 +252,7 @@ widgets = []"""
 
 
 @pytest.mark.exhaustive
-def test_a_row_of_a_tridiagonal_one_is_found_zoomed_and_read(open_notebook):
+def test_a_row_of_a_tridiagonal_matrix_is_found_zoomed_and_read(open_notebook):
     page = open_notebook([TRIDIAGONAL, SHOW])
     view = open_view(page)
     go = view.get_by_label("go to row")
@@ -273,5 +273,5 @@ def test_a_row_of_a_tridiagonal_one_is_found_zoomed_and_read(open_notebook):
     go.press("Enter")
     expect(view).to_contain_text("There is no row 10000: rows go from 0 (y[0]) to 9999 (y[9999]).")
     expect(view.locator(".gl-head")).to_contain_text("row y[1234]")
-    go.fill("dd")  # in a field, letters are no commands of the notebook's
+    go.fill("dd")  # letters in a field are not commands of the notebook
     assert page.page.locator(".jp-NotebookPanel .jp-Cell").count() == cells

@@ -51,13 +51,13 @@ def test_every_model_has_a_tab(open_notebook):
     expect(sentence(outputs, "act=ReLU")).to_be_visible()
     expect(sentence(outputs, "act=Sigmoid")).to_be_hidden()
     boxes = [tab(outputs, label).bounding_box() for label in LABELS]
-    assert len({box["y"] for box in boxes}) == 1 and boxes[0]["x"] < boxes[1]["x"] < boxes[2]["x"], "in one row"
+    assert len({box["y"] for box in boxes}) == 1 and boxes[0]["x"] < boxes[1]["x"] < boxes[2]["x"], "the tabs are in one row"
     tab(outputs, "act=Sigmoid").click()
     expect(sentence(outputs, "act=Sigmoid")).to_be_visible()
     expect(sentence(outputs, "act=ReLU")).to_be_hidden()
     pane, card = sentence(outputs, "act=Sigmoid").bounding_box(), outputs.locator(".gradlab-tabs").bounding_box()
-    assert pane["y"] > boxes[0]["y"] + boxes[0]["height"] and pane["width"] > 0.9 * card["width"], "below all tabs"
-    assert [tab(outputs, label).bounding_box()["y"] for label in LABELS] == [boxes[0]["y"]] * 3, "they stay where they are"
+    assert pane["y"] > boxes[0]["y"] + boxes[0]["height"] and pane["width"] > 0.9 * card["width"], "the report is below all tabs"
+    assert [tab(outputs, label).bounding_box()["y"] for label in LABELS] == [boxes[0]["y"]] * 3, "the tabs do not move"
     tab(outputs, "act=Tanh").press("Enter")
     expect(sentence(outputs, "act=Tanh")).to_be_visible()
     expect(sentence(outputs, "act=Sigmoid")).to_be_hidden()
@@ -66,13 +66,13 @@ def test_every_model_has_a_tab(open_notebook):
 
 
 @pytest.mark.exhaustive
-def test_the_tabs_work_where_the_notebook_is_not_trusted_or_exported(open_notebook, browser, jupyter, tmp_path):
+def test_the_tabs_work_in_an_untrusted_or_exported_notebook(open_notebook, browser, jupyter, tmp_path):
     nbconvert, nbformat = pytest.importorskip("nbconvert"), pytest.importorskip("nbformat")
     page = open_notebook([SETUP, CELL])
     page.run_cell(0)
     page.run_cell(1)
     notebook = page.save()
-    notebook["metadata"]["downloaded"] = True  # so that no signature fits
+    notebook["metadata"]["downloaded"] = True  # invalidates the signature
     (jupyter.root / "models-untrusted.ipynb").write_text(json.dumps(notebook))
     exported, _ = nbconvert.HTMLExporter().from_notebook_node(nbformat.read(page.path, as_version=4))
     path = tmp_path / "models.html"

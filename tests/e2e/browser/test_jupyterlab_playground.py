@@ -1,4 +1,4 @@
-"""The playground in JupyterLab: it is live, its static view stays in the saved notebook, and other cells run meanwhile."""
+"""The playground in JupyterLab is live, its static view is in the saved notebook, and other cells can run meanwhile."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_it_is_live_and_its_static_view_is_saved(open_notebook, tmp_path, theme)
     for key in ("ArrowLeft", "b", "a", "Shift+ArrowLeft"):
         page.page.keyboard.press(key)
     expect(view.locator(".gl-head")).to_contain_text("at x = 1.49:")
-    assert page.page.locator(".jp-NotebookPanel .jp-Cell").count() == cells, "the notebook's own keys are left alone"
+    assert page.page.locator(".jp-NotebookPanel .jp-Cell").count() == cells, "keys of the notebook still work"
     assert ast.literal_eval(page.evaluate("P.point.tolist()")) == [1.49]
     view.get_by_role("button", name="step").click()
     expect(view.locator(".gl-summary")).to_contain_text("1 step of SGD with lr = 0.5")

@@ -1,4 +1,4 @@
-"""A lesson's question in JupyterLab: answered by clicks and keys, kept when its cell runs again, changed by typing."""
+"""A question of a lesson in JupyterLab is answered by clicks and keys, kept when its cell runs again, and changed by typing."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ WIDE = [
     'compare({"d" * 60: 2.0}, {"d" * 60: 1.0}, replies={"d" * 60: {2.0: MESSAGE}})',
     CHECKED.strip(),
 ]
-# The texts of an output that reach beyond it, or are cut off within it.
+# The texts of an output that extend beyond it or are cut off.
 CUT = """output => {
   const right = output.getBoundingClientRect().right + 1;
   const parts = [...output.querySelectorAll('*')].filter(e => e.getClientRects().length);
@@ -124,7 +124,7 @@ CUT = """output => {
 
 
 @pytest.mark.parametrize("width", exhaustive_after_first(800, 1280))
-def test_long_texts_are_whole_and_within_their_output(open_notebook, tmp_path, width):
+def test_long_texts_are_complete_and_inside_their_output(open_notebook, tmp_path, width):
     page = open_notebook(WIDE, width=width)
     for k in range(len(WIDE)):
         page.run_cell(k)

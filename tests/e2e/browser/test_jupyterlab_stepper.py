@@ -1,4 +1,4 @@
-"""Stepping through backward in JupyterLab: the live view, the kernel's numbers, and what stays when it is closed."""
+"""Stepping through backward in JupyterLab: the live view, the kernel's numbers, and the static view after closing."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ def test_the_live_view_and_its_static_twin(open_notebook):
     assert "24 − 6 = 18" in still.inner_text()
     page.evaluate("view.close()")
     expect(twin).to_be_visible()
-    expect(twin).to_contain_text("6 − 1.5 = 4.5")  # of the start that was edited
+    expect(twin).to_contain_text("6 − 1.5 = 4.5")  # with the edited start
     assert page.requests_outside == []

@@ -1,4 +1,4 @@
-"""The view of a training in JupyterLab: fed while the kernel is busy; an interrupt, a reload, a step that is replayed."""
+"""The view of a training in JupyterLab: updates while the kernel is busy, an interrupt, a reload, a replayed step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def steps(view):
     return int(re.sub(r"\D", "", view.locator(".gl-head b").first.inner_text()))
 
 
-def test_it_is_fed_while_the_kernel_is_busy_and_survives_an_interrupt_and_a_reload(open_notebook):
+def test_it_is_updated_while_the_kernel_is_busy_and_survives_an_interrupt_and_a_reload(open_notebook):
     page = open_notebook([SETUP, "train(itertools.count(1))", "w.steps"])
     page.run_cell(0)
     page.page.evaluate(
@@ -44,7 +44,7 @@ def test_it_is_fed_while_the_kernel_is_busy_and_survives_an_interrupt_and_a_relo
         "first => Number(document.querySelector('.gl-watch .gl-head b').textContent.replace(/\\D/g, '')) > first + 20",
         arg=first,
     )
-    slider = view.get_by_label("step", exact=True)  # history lives in the browser: the kernel is busy
+    slider = view.get_by_label("step", exact=True)  # the history is in the browser, since the kernel is busy
     slider.focus()
     page.page.keyboard.press("Home")
     expect(view.locator(".gl-caption b")).to_have_text(re.compile(r"^steps? 1\b"))

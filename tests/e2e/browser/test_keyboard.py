@@ -1,4 +1,4 @@
-"""Every view by keys alone: Tab reaches all controls, the focus shows, no action loses it, and all has names."""
+"""Every view by keyboard: Tab reaches all controls, the focus is visible and never lost, and all controls have names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import pytest
 from each_view import VIEWS, idle
-from lab import drawn, expect
+from lab import expect, wait_until_drawn
 
 pytest.importorskip("anywidget")
 
@@ -31,7 +31,7 @@ NAMELESS = """() => [
 ].map(e => e.outerHTML.slice(0, 110))"""
 
 
-def opened(open_widget, name):
+def open_view(open_widget, name):
     make, prepare = VIEWS[name]
     page = open_widget(make())
     page.evaluate("""() => { for (const where of ['prepend', 'append']) { const b = document.createElement('button');
@@ -41,9 +41,9 @@ def opened(open_widget, name):
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_tab_reaches_every_control_and_shows_where_it_is(open_widget, name):
-    page, prepare = opened(open_widget, name)
+    page, prepare = open_view(open_widget, name)
     prepare(page)
-    drawn(page)
+    wait_until_drawn(page)
     page.evaluate("() => { document.activeElement.blur(); window.scrollTo(0, 0); document.getElementById('prepend').focus(); }")
     wanted = page.evaluate(f"({REACHABLE})().length")
     page.evaluate(f"window.met = new Set(); window.controls = ({REACHABLE})()")
@@ -64,12 +64,12 @@ def test_tab_reaches_every_control_and_shows_where_it_is(open_widget, name):
     assert hidden == []
     assert page.evaluate("controls.filter(e => !met.has(e)).map(e => e.outerHTML.slice(0, 90))") == []
     page.keyboard.press("Shift+Tab")
-    assert page.evaluate("document.activeElement.closest('.gl-view') !== null"), "and back into it"
+    assert page.evaluate("document.activeElement.closest('.gl-view') !== null"), "Shift+Tab returns to the view"
 
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_everything_has_a_name(open_widget, name):
-    page, prepare = opened(open_widget, name)
+    page, prepare = open_view(open_widget, name)
     prepare(page)
     assert page.evaluate(NAMELESS) == []
 
@@ -85,7 +85,7 @@ def reach(page, locator):
 
 
 def press(page, *keys):
-    """Press keys; the focus is somewhere after each."""
+    """Press keys, and check that an element has the focus after each."""
     for key in keys:
         page.keyboard.press(key)
         idle(page)
@@ -93,7 +93,7 @@ def press(page, *keys):
 
 
 def test_rows_open_and_are_chosen(open_widget):
-    page, _ = opened(open_widget, "explorer-code")
+    page, _ = open_view(open_widget, "explorer-code")
     reach(page, page.get_by_role("radio", name="Code"))
     press(page, "Enter")
     reach(page, page.get_by_role("tree"))
@@ -106,7 +106,7 @@ def test_rows_open_and_are_chosen(open_widget):
 
 
 def test_folds_open_and_close(open_widget):
-    page, _ = opened(open_widget, "explorer-folds")
+    page, _ = open_view(open_widget, "explorer-folds")
     reach(page, page.get_by_role("radio", name="Operations"))
     press(page, "Space")
     stage = page.get_by_role("group", name=re.compile("^the operations"))
@@ -120,14 +120,14 @@ def test_folds_open_and_close(open_widget):
 
 
 def test_steps_are_made(open_widget):
-    page, _ = opened(open_widget, "stepper")
+    page, _ = open_view(open_widget, "stepper")
     reach(page, page.get_by_role("button", name="next (→)"))
     press(page, "ArrowRight", "ArrowRight")
     expect(page.locator(".gl-stepper")).to_have_attribute("data-step", "2")
 
 
 def test_rows_of_a_jacobian_are_computed(open_widget):
-    page, _ = opened(open_widget, "jacobian")
+    page, _ = open_view(open_widget, "jacobian")
     idle(page)
     reach(page, page.get_by_role("button", name="step"))
     press(page, "Enter", "Enter")
@@ -135,7 +135,7 @@ def test_rows_of_a_jacobian_are_computed(open_widget):
 
 
 def test_the_point_is_moved(open_widget):
-    page, _ = opened(open_widget, "playground")
+    page, _ = open_view(open_widget, "playground")
     idle(page)
     said = page.locator(".gl-head").inner_text()
     reach(page, page.get_by_label("x", exact=True))
@@ -144,14 +144,14 @@ def test_the_point_is_moved(open_widget):
 
 
 def test_a_step_of_a_training_is_chosen(open_widget):
-    page, _ = opened(open_widget, "watch")
+    page, _ = open_view(open_widget, "watch")
     reach(page, page.get_by_label("step", exact=True))
     press(page, "Home")
     expect(page.locator(".gl-side .gl-caption").first).to_contain_text("step 1")
 
 
 def test_a_question_is_answered(open_widget):
-    page, _ = opened(open_widget, "question-choices")
+    page, _ = open_view(open_widget, "question-choices")
     choice = page.get_by_role("button", name="Mul")
     reach(page, choice)
     press(page, "Space")

@@ -1,4 +1,4 @@
-"""What live views share, module by module in Chromium: numbers as text, elements' names, panning and zooming, cells."""
+"""The modules that live views share, in Chromium: numbers as text, names of elements, panning and zooming, cells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradlab.notebook.bundle import script
 
 @pytest.fixture(scope="module")
 def kit(browser):
-    """kit("format", "number(1)", ...) -> the value of an expression over what a module of the kit exports, and `given`."""
+    """Function `kit("format", "number(1)", ...)` that evaluates an expression over the exports of a module and `given`."""
     context = browser.new_context()
     page = context.new_page()
     faults = []
@@ -66,8 +66,8 @@ def test_numbers_that_are_not_finite(kit):
     assert kit("format", "[NaN, Infinity, -Infinity].map(exact)") == ["NaN", "+inf", "−inf"]
 
 
-def test_numbers_say_what_they_are(kit):
-    """Read back, they are within half of their last digit; exact ones are the number itself."""
+def test_numbers_are_rounded_correctly(kit):
+    """Parsed again, they are within half of their last digit, and exact ones are equal."""
     values = (np.random.default_rng(0).standard_normal(300) * 10.0 ** np.arange(-150, 150)).tolist()
     rounded = [float(text.replace("−", "-")) for text in kit("format", "given.map(number)", values)]
     np.testing.assert_allclose(rounded, values, rtol=0.05)
@@ -100,7 +100,7 @@ def test_elements_are_named_in_row_major_order(kit):
     assert kit("arrays", "[shapeText([2, 3]), shapeText([]), names([{name: 'x'}, {name: 'w'}])]") == ["2×3", "scalar", "x, w"]
 
 
-def test_a_text_names_an_element_as_its_label_does_or_by_its_number(kit):
+def test_an_element_is_named_by_its_label_or_its_number(kit):
     parts = [{"name": "x", "shape": [2, 3]}, {"name": "s", "shape": []}, {"name": "net.w", "shape": [4]}]
     labels = kit("arrays", "Array.from({length: 11}, (_, i) => label(given, i))", parts)
     assert kit("arrays", "given[1].map(text => indexOf(given[0], text))", [parts, labels]) == list(range(11))
@@ -110,7 +110,7 @@ def test_a_text_names_an_element_as_its_label_does_or_by_its_number(kit):
 
 
 # ---------------------------------------------------------------------------------------------------------- panning and zooming
-def test_zooming_keeps_what_is_looked_at_and_stays_inside(kit):
+def test_zooming_keeps_the_target_and_stays_inside(kit):
     rng = np.random.default_rng(1)
     for _ in range(60):
         whole = int(rng.integers(1, 500))
@@ -119,22 +119,22 @@ def test_zooming_keeps_what_is_looked_at_and_stays_inside(kit):
         first, last = kit("ranges", "zoomWindow(...given)", [[start, end], whole, at, factor])
         assert 0 <= first < last <= whole
         wanted = min(max(round((end - start) * factor), min(7, whole)), whole)
-        assert abs(last - first - wanted) <= 1, "halves are rounded up there"
+        assert abs(last - first - wanted) <= 1, "JavaScript rounds halves up"
         if start <= at < end and last - first < whole:
             assert first <= at < last
             if first > 0 and last < whole:
-                assert abs((first + last) / 2 - at) <= 1, "what is looked at is in the middle"
+                assert abs((first + last) / 2 - at) <= 1, "the target is in the middle"
         elif first > 0 and last < whole:
-            assert abs((first + last) / 2 - (start + end) / 2) <= 1, "else the middle stays"
+            assert abs((first + last) / 2 - (start + end) / 2) <= 1, "without a target the middle stays"
 
 
 def test_zooming_by_hand(kit):
     assert kit("ranges", "zoomWindow([0, 400], 400, 200, 1 / 4)") == [151, 251]
     assert kit("ranges", "zoomWindow([150, 250], 400, 200, 4)") == [0, 400]
-    assert kit("ranges", "zoomWindow([0, 400], 400, 3, 1 / 4)") == [0, 100], "at the edge it is not centred"
-    assert kit("ranges", "zoomWindow([196, 204], 400, 200, 1 / 4)") == [197, 204], "seven remain, and it is the fourth"
+    assert kit("ranges", "zoomWindow([0, 400], 400, 3, 1 / 4)") == [0, 100], "the target is not centred at the edge"
+    assert kit("ranges", "zoomWindow([196, 204], 400, 200, 1 / 4)") == [197, 204], "seven remain, and the target is the fourth"
     assert kit("ranges", "zoomWindow([0, 5], 5, -1, 1 / 4)") == [0, 5]
-    assert kit("ranges", "zoomWindow([0, 100], 400, 300, 1 / 4)") == [38, 63], "about its middle, 50"
+    assert kit("ranges", "zoomWindow([0, 100], 400, 300, 1 / 4)") == [38, 63], "zoomed around the middle, 50"
 
 
 def test_bins(kit):
@@ -147,7 +147,7 @@ def test_bins(kit):
 
 
 # ---------------------------------------------------------------------------------------------------------------- cells
-def test_what_a_cell_says_is_what_matters_in_it(kit):
+def test_texts_of_cells(kit):
     known, nan, plus, minus = 1, 2, 4, 8
     table = [[-1, 3, known], [-3, 1, known], [-3, 3, known], [-1, 3, known | minus], [-1, 3, known | plus | minus], [0, 0, 15]]
     assert kit("cells", "given.map(cell => String(worth(...cell)))", table) == ["3", "-3", "3", "-Infinity", "Infinity", "NaN"]
@@ -156,7 +156,7 @@ def test_what_a_cell_says_is_what_matters_in_it(kit):
 
 
 # ---------------------------------------------------------------------------------------- buffers, elements
-def test_buffers_are_read_wherever_they_begin(kit):
+def test_buffers_are_read_at_any_offset(kit):
     values = np.array([1.5, -2.0, np.pi])
     text = base64.b64encode(b"\0" * 3 + values.tobytes() + b"\0" * 5).decode()
     assert kit(
@@ -169,7 +169,7 @@ def test_buffers_are_read_wherever_they_begin(kit):
     ) == [values.tolist(), [0, 0], [-5]]
 
 
-def test_elements_take_text_as_text(kit):
+def test_text_of_elements_is_escaped(kit):
     evil = "<img src=x onerror='document.title=1'>"
     made = "html('p', {class: 'a', title: given, hidden: undefined}, given, html('b'))"
     read = "node => [node.textContent, node.title, node.className, node.hidden, node.childElementCount]"

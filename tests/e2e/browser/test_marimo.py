@@ -1,4 +1,4 @@
-"""marimo, which is no Jupyter: pictures and live views in an app that is served, and pictures in a page that is exported."""
+"""Marimo without Jupyter: pictures and live views in a served app, and pictures in an exported page."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ VIEWS = [
 
 
 def notebook(shown):
-    """The text of a marimo notebook with a cell for each expression."""
+    """Return the text of a marimo notebook with a cell for each expression."""
     names = "gl, loss, model, run, w"
     setup = SETUP.replace("\n", "\n    ")
     cells = [f"@app.cell\ndef _():\n    {setup}\n    return {names}\n"]
@@ -57,7 +57,7 @@ def notebook(shown):
 
 @pytest.fixture
 def marimo(tmp_path):
-    """marimo(command, shown) starts a command of marimo's on a notebook that shows expressions."""
+    """Function `marimo(command, shown)` that starts a command of marimo on a notebook that shows expressions."""
     started = []
     places = {name: str(tmp_path) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")}
 
@@ -83,16 +83,16 @@ def marimo(tmp_path):
 
 
 def url_of(process, log):
-    """The address of a server, which it prints once it listens."""
+    """Return the address of a server, which it prints once it listens."""
 
-    def printed():
+    def find_address():
         assert process.poll() is None, log.read_text()
         return re.search(r"http://(?:localhost|127\.0\.0\.1):\d+", log.read_text())
 
-    return wait_until(printed, "marimo's address")[0]
+    return wait_until(find_address, "marimo's address")[0]
 
 
-def test_live_views_are_answered_in_an_app(browser, marimo):
+def test_live_views_work_in_an_app(browser, marimo):
     url = url_of(*marimo(["run"], VIEWS, "--headless", "--no-token", "--host", "127.0.0.1"))
     page, asked = browser.new_page(viewport={"width": 1200, "height": 900}), []
     page.on("request", lambda request: asked.append(request.url))
@@ -105,7 +105,7 @@ def test_live_views_are_answered_in_an_app(browser, marimo):
         start = stepper.get_by_label("starting gradient")
         start.fill("0.5")
         start.press("Enter")
-        expect(stepper.locator(".gl-head")).to_contain_text("gradient=0.5")  # Python has computed the sweep again
+        expect(stepper.locator(".gl-head")).to_contain_text("gradient=0.5")  # Python has run the sweep again
         expect(jacobian.locator(".gl-head")).to_contain_text("no row yet")
         jacobian.get_by_role("button", name="step").first.click()
         expect(jacobian.locator(".gl-head")).not_to_contain_text("no row yet")

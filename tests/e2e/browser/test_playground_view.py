@@ -1,4 +1,4 @@
-"""The playground's live view in Chromium: sliders, dragging, keys, paths, themes, widths, and the saved page without a kernel."""
+"""The live view of the playground in Chromium: sliders, dragging, keys, paths, themes, widths, and the saved page."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ STILL = """() => {
 
 
 def plot_box(page):
-    """The place of the plot's inside, once the view is idle and the place is the same in two frames.
+    """Return the box of the plot area once the view is idle and the box is the same in two frames.
 
-    It is measured in one go: the element is replaced whenever the plot is drawn, which a change of its width asks for, too.
+    It is measured in one call, because the element is replaced whenever the plot is drawn, as after a change of its width.
     """
     idle(page)
     return page.wait_for_function(STILL).json_value()
@@ -104,7 +104,7 @@ def test_the_point_is_dragged_along_the_curve_and_by_keys(open_widget):
     expect(head(page)).to_contain_text("at x = 0.11:")
 
 
-def test_hover_tells_the_numbers(open_widget):
+def test_hover_shows_the_numbers(open_widget):
     page = open_widget(curve().widget())
     expect(head(page)).to_contain_text("at x = 1.6")
     frame = plot_box(page)
@@ -190,7 +190,7 @@ def test_axes_are_chosen(open_widget):
     expect(page.locator(".gl-ground > svg path:not(.gl-nowhere)")).to_have_count(1)
 
 
-def test_what_f_raises_is_shown_and_the_picture_stays(open_widget):
+def test_an_error_of_f_is_shown_and_the_picture_stays(open_widget):
     def picky(x):
         if float(x.detach()) < 0:
             raise ValueError("<b>below</b> 0")
@@ -207,7 +207,7 @@ def test_what_f_raises_is_shown_and_the_picture_stays(open_widget):
     assert page.faults == []
 
 
-def test_a_kink_is_said(open_widget):
+def test_a_kink_is_reported(open_widget):
     page = open_widget(gl.playground(lambda x: x.abs(), x=(-3, 3), at={"x": 0.5}).widget())
     expect(page.locator("tbody tr")).to_contain_text("agrees")
     page.get_by_label("x", exact=True).fill("0")
@@ -215,7 +215,7 @@ def test_a_kink_is_said(open_widget):
     expect(page.locator(".gl-note").first).to_contain_text("to the left the slope is −1, to the right 1")
 
 
-def test_a_slow_function_becomes_finer_by_itself(open_widget, clock):
+def test_the_curve_of_a_slow_function_is_refined(open_widget, clock):
     def slow(x):
         clock.move(0.004)
         return x * x if float(x.detach()) > -9 else x
@@ -251,7 +251,7 @@ def test_themes_and_widths(open_widget, theme, width):
     page.set_viewport_size({"width": width, "height": 900})
     expect(page.locator(".gl-front circle:not(.gl-held)")).to_have_count(11)
     page.wait_for_function("width => document.querySelector('.gl-take svg').getBoundingClientRect().width < width", arg=width)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing stands out at the right"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing overflows at the right"
     outer = page.locator(".gl-playground").bounding_box()
     drawing = page.locator(".gl-take > div > svg").bounding_box()
     for text in page.locator(".gl-take svg text").all():
@@ -264,7 +264,7 @@ def test_themes_and_widths(open_widget, theme, width):
     for selector in (".gl-ground > text", ".gl-ground > g text", "td:nth-child(2)", ".gl-note", ".gl-summary"):
         assert contrast(page, selector, ".gl-view") >= 4.5, selector
     side = page.locator(".gl-side").bounding_box()
-    assert (side["x"] > outer["x"] + 100) == (width > 740), "one column where it is narrow"
+    assert (side["x"] > outer["x"] + 100) == (width > 740), "one column if it is narrow"
 
 
 def test_the_picture_has_a_title_a_description_and_a_visible_focus(open_widget):
@@ -290,7 +290,7 @@ def test_the_picture_is_drawn_for_the_width_of_the_view(open_widget):
     assert page.faults == []
 
 
-def test_names_are_inert(open_widget):
+def test_names_are_escaped(open_widget):
     P = gl.playground(lambda **given: sum(given.values()), {"<img src=x onerror=window.hit=1>": (0, 1), "b": (0, 1)})
     page = open_widget(P.widget())
     expect(head(page)).to_contain_text("<img src=x")
@@ -330,7 +330,7 @@ def test_a_saved_page_works_without_a_kernel(browser, tmp_path):
     assert math.isfinite(x)
 
 
-def test_four_inputs_with_a_grey_part(open_widget):
+def test_four_inputs_with_a_grey_area(open_widget):
     P = gl.playground(lambda x, y, z, w: (x * y * z).sin() + w * x.log(), x=(-1, 3), y=(0, 1), z=(0, 1), w=(-2, 2))
     page = open_widget(P.widget())
     expect(page.locator("tbody tr")).to_have_count(4)

@@ -1,4 +1,4 @@
-"""The page that `gradlab quickstart` writes, in a browser that has no network."""
+"""The page of `gradlab quickstart` in a browser without a network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.importorskip("nbconvert", reason="needs the extra lab")
 
 @pytest.fixture(scope="module", params=["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
 def quickstart(request, tmp_path_factory):
-    """The page where PyTorch is not installed, and where it is."""
+    """Return the page written without PyTorch, and with it."""
     path = tmp_path_factory.mktemp("page") / "quickstart.html"
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "gradlab":
@@ -46,14 +46,14 @@ def test_every_picture_is_shown_without_a_network(browser, quickstart, theme):
         assert "Error displaying widget" not in text
         assert "model not found" not in text
         widgets_cell = page.locator(".jp-CodeCell", has_text="J.widget(")
-        assert widgets_cell.locator("img").is_visible()  # the static picture is what remains
+        assert widgets_cell.locator("img").is_visible()  # only the static picture remains
     finally:
         context.close()
 
 
 @pytest.mark.parametrize("width", [1280, 800])
 def test_the_page_begins_with_a_fault_and_its_repair(browser, quickstart, width):
-    """In the order in which they are read, and no wider than the window."""
+    """In reading order, and not wider than the window."""
     context = browser.new_context(offline=True, viewport={"width": width, "height": 900})
     try:
         page = context.new_page()

@@ -1,6 +1,6 @@
-"""Some forty cells, run once in JupyterLab: their reports there, in nbconvert's page of the same notebook, and saved.
+"""Reports of some forty cells that run once in JupyterLab: in JupyterLab, in nbconvert's page of the notebook, and saved.
 
-At three widths, light and dark, no text of a report is clipped, covered, off the page, too small or too pale.
+At three widths, in light and dark, no text of a report is clipped, covered, off the page, too small or too pale.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from pathlib import Path
 import pytest
 from grouped import exhaustive_after_first
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "gallery"))  # test folders are no packages
+sys.path.insert(0, str(Path(__file__).parents[2] / "gallery"))  # test folders are not packages
 
 import lab
 from cells import IMPORTS
-from measuring import measured
+from measuring import measure
 from models import written_for
 
 WIDTHS = (1300, 1000, 700)
-TALL = 2500  # no report of the gallery is taller, in pixels at 1300
+TALL = 2500  # maximum height of a report in pixels at a width of 1300
 LIBRARIES = [pytest.param("gradlab", marks=pytest.mark.exhaustive), pytest.param("torch", marks=pytest.mark.torch)]
-REPORTS = ".jp-RenderedHTMLCommon:has(.tex2jax_ignore, .gradlab-picture)"  # what Jupyter itself shows is not ours
+REPORTS = ".jp-RenderedHTMLCommon:has(.tex2jax_ignore, .gradlab-picture)"  # without the outputs of Jupyter itself
 LAID_OUT = f"""() => {{ {lab.PANEL}
   panel.content.notebookConfig = {{...panel.content.notebookConfig, windowingMode: 'none'}}; }}"""
 NAMED = "names => document.querySelectorAll('.jp-Cell').forEach((cell, i) => { cell.dataset.cell = names[i] ?? ''; })"
 
 
 class Gallery:
-    """The notebook as it was run: its cells by name, what they showed, and the pages of its reports."""
+    """A notebook after its run: its cells by name, their outputs, and the saved pages of its reports."""
 
     def __init__(self, library, server, browser):
         self.cells = {one.name: one for one in written_for(library)}
@@ -44,7 +44,7 @@ class Gallery:
         self.open = lab.NotebookPage(server, browser, sources, width=1300, name=f"{library}.ipynb")
         page = self.open.page
         page.evaluate(LAID_OUT)
-        for i in range(len(sources)):  # one of them raises, and "run all" would stop there
+        for i in range(len(sources)):  # one cell raises, at which "run all" would stop
             self.open.run_cell(i)
         saved = f"[report.save(r'{self.folder}/' + name[7:] + '.html') and name for name, report in list(globals().items())"
         self.saved = eval(self.open.evaluate(f"{saved} if name.startswith('report_')]"))
@@ -52,15 +52,15 @@ class Gallery:
         self.notebook = self.open.save()
 
     def output(self, name):
-        """All that a cell showed, as text."""
+        """Return all outputs of a cell as text."""
         shown = []
         for output in self.notebook["cells"][self.names.index(name)]["outputs"]:
             data = output.get("text") or output.get("data", {}).get("text/plain") or output.get("evalue", "")
             shown.append("".join(data))
         return " ".join("\n".join(shown).split())
 
-    def exported(self, theme):
-        """nbconvert's page of the notebook, without the scripts that it would fetch."""
+    def export(self, theme):
+        """Write nbconvert's page of the notebook without the scripts that it would fetch."""
         nbconvert, nbformat = pytest.importorskip("nbconvert"), pytest.importorskip("nbformat")
         page, _ = nbconvert.HTMLExporter(theme=theme).from_notebook_node(nbformat.read(self.open.path, as_version=4))
         path = self.folder.parent / f"{self.folder.name}-{theme}.html"
@@ -78,14 +78,14 @@ def gallery(request, jupyter, browser):
 
 
 def at_all_widths(page, roots, least):
-    """The faults of a page by width and cell, closed and unfolded; at least so many outputs are measured."""
+    """Return the faults of a page by (width, cell, unfolded), after checking that at least `least` outputs are measured."""
     faults = {}
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 1000})
         for unfolded in (False, True):
             page.evaluate("opened => document.querySelectorAll('details').forEach(d => { d.open = opened; })", unfolded)
-            lab.drawn(page)
-            found = measured(page, roots)
+            lab.wait_until_drawn(page)
+            found = measure(page, roots)
             assert len(found) >= least and sum(one["texts"] for one in found) > 40 * least
             for one in found:
                 if one["faults"]:
@@ -94,7 +94,7 @@ def at_all_widths(page, roots, least):
     return faults
 
 
-def test_each_cell_says_what_it_should(gallery):
+def test_each_cell_has_the_expected_output(gallery):
     for name, cell in gallery.cells.items():
         said = gallery.output(name)
         assert [words for words in cell.says if words not in said] == [], f"{name}: {said[:500]}"
@@ -123,7 +123,7 @@ def test_in_an_exported_page(gallery, browser, theme):
     context = browser.new_context(offline=True, color_scheme=theme)
     try:
         page = context.new_page()
-        page.goto(gallery.exported(theme).as_uri())
+        page.goto(gallery.export(theme).as_uri())
         page.evaluate(NAMED, gallery.names)
         assert at_all_widths(page, f".jp-Cell-outputWrapper {REPORTS}", len(gallery.cells)) == {}
     finally:
@@ -134,7 +134,7 @@ def test_in_an_exported_page(gallery, browser, theme):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_in_saved_pages(gallery, browser, theme):
     faults = {}
-    context = browser.new_context(offline=True, color_scheme=theme, bypass_csp=True)  # pictures are opened to be measured
+    context = browser.new_context(offline=True, color_scheme=theme, bypass_csp=True)  # the measurement opens pictures
     try:
         page = context.new_page()
         for path in sorted(gallery.folder.iterdir()):

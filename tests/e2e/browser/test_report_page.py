@@ -1,4 +1,4 @@
-"""Reports as pages in Chromium: at three widths, light and dark, no text is clipped, covered, too small or too pale."""
+"""Reports as pages in Chromium: at three widths, in light and dark, no text is clipped, covered, too small or too pale."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 from grouped import exhaustive_after_first
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "explore"))  # for `import traced`: test folders are no packages
+sys.path.insert(0, str(Path(__file__).parents[2] / "explore"))  # for `import cell_traces`, since test folders are not packages
 
-from measuring import measured
-from traced import traced
+from cell_traces import trace_cell
+from measuring import measure
 
 import gradlab as gl
 from gradlab.explore.markup import say
@@ -55,9 +55,9 @@ def pages(tmp_path_factory):
     gl.manual_seed(0)
     reports = {
         "few": report_of(
-            traced(FEW, {"gl": gl}), say("backward() was called."), by_hand="loss.backward()", findings=[STATED] * 7
+            trace_cell(FEW, {"gl": gl}), say("backward() was called."), by_hand="loss.backward()", findings=[STATED] * 7
         ),
-        "model": report_of(traced(MODEL, {"model": model(), "X": gl.randn(2, 5, 8)}), remarks=[STATED]),
+        "model": report_of(trace_cell(MODEL, {"model": model(), "X": gl.randn(2, 5, 8)}), remarks=[STATED]),
     }
     return {name: report.save(folder / f"{name}.html") for name, report in reports.items()}
 
@@ -65,26 +65,26 @@ def pages(tmp_path_factory):
 @pytest.mark.parametrize("theme", exhaustive_after_first("light", "dark"))
 @pytest.mark.parametrize("width", exhaustive_after_first(1000, 1300, 700))
 @pytest.mark.parametrize("name", ["few", "model"])
-def test_all_text_is_seen(browser, pages, name, width, theme):
+def test_all_text_is_visible(browser, pages, name, width, theme):
     context = browser.new_context(offline=True, color_scheme=theme, viewport={"width": width, "height": 900})
     try:
         page = context.new_page()
         said = []
         page.on("console", lambda message: said.append(message.text))
         page.goto(pages[name].as_uri())
-        assert said == [], "the page's own policy forbids nothing that is on it"
+        assert said == [], "the page's policy blocks none of its own parts"
         assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
         fits = page.evaluate("document.querySelector('body > div').getBoundingClientRect().height <= innerHeight")
         assert fits or (name, width) != ("model", 1300), "a transformer of twelve layers fits a screen"
         for opened in (False, True):
             page.evaluate("opened => { for (const d of document.querySelectorAll('details')) d.open ||= opened; }", opened)
-            [found] = measured(page, "body")
+            [found] = measure(page, "body")
             assert found["faults"] == [] and found["texts"] > 40
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         images = page.locator("img")
         card, picture = page.locator("body > div > div").first.bounding_box(), images.last.bounding_box()
         beside = picture["x"] > card["x"] + card["width"] / 2
-        assert beside or name == "few" or width < 1000, "the picture stands beside the table where there is room"
+        assert beside or name == "few" or width < 1000, "the picture is beside the table if there is room"
     finally:
         context.close()
 
@@ -120,8 +120,8 @@ TOUCHING = """() => {
 
 @pytest.mark.parametrize("width", [700, 1000, 1280, 1920])
 def test_no_two_figures_touch_and_bars_are_on_their_line(browser, tmp_path, width):
-    """Of a model of 11,181,642 parameters, as ResNet-18 has them."""
-    report = report_of(traced(MODEL, {"model": model(), "X": gl.randn(2, 5, 8)}))
+    """The model has 11,181,642 parameters, like ResNet-18."""
+    report = report_of(trace_cell(MODEL, {"model": model(), "X": gl.randn(2, 5, 8)}))
     rows = [replace(row, shape=(11_000, 1_016)) if row.name == "model[0].weight" else row for row in report.rows]
     path = replace(report, rows=tuple(rows)).save(tmp_path / "large.html")
     context = browser.new_context(offline=True, viewport={"width": width, "height": 900})
@@ -149,13 +149,13 @@ def test_no_two_figures_touch_and_bars_are_on_their_line(browser, tmp_path, widt
         (REDRAWN.format("replace('<text ', '<text dx=\"-900\" ')"), "clipped in its picture: "),
     ],
 )
-def test_what_is_measured_can_fail(browser, pages, change, fault):
+def test_the_measurement_finds_faults(browser, pages, change, fault):
     context = browser.new_context(offline=True, viewport={"width": 1000, "height": 900})
     try:
         page = context.new_page()
         page.goto(pages["few"].as_uri())
         page.evaluate(change)
-        [found] = measured(page, "body")
+        [found] = measure(page, "body")
         assert any(fault in one for one in found["faults"]), found["faults"]
     finally:
         context.close()

@@ -1,4 +1,4 @@
-"""The built documentation, in the folder `GRADLAB_SITE`: links, requests to other hosts, descriptions, pictures, gallery."""
+"""The documentation built in the folder `GRADLAB_SITE`: links, requests to other hosts, descriptions, pictures, gallery."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def wide_page(browser):
     context.close()
 
 
-# Pictures that end outside their column, or outside a box around them that hides the rest or would have to be scrolled.
+# Pictures that extend outside their column, or outside a box around them that hides the rest or has to be scrolled.
 CUT = """() => [...document.querySelectorAll(".bd-article :is(img, iframe, math)")].filter(picture => {
     const edge = element => element.getBoundingClientRect().right;
     if (picture.closest(".gallery-thumbnail") || !picture.getBoundingClientRect().width) return false;
@@ -153,7 +153,7 @@ def test_thumbnails_open_the_picture_with_its_code(wide_page, address):
     )
     assert len(cards) >= 20 and len({card["address"] for card in cards}) == len(cards)
     for card in cards:
-        assert max(card["size"]) > 20, f"nothing is drawn for {card['address']}"
+        assert max(card["size"]) > 20, f"the picture of {card['address']} is empty"
     uses_torch = []
     for page in dict.fromkeys(urldefrag(card["address"])[0] for card in cards):
         wide_page.goto(page)

@@ -1,4 +1,4 @@
-"""Stepping in a browser: the saved page and the widget, by buttons and by keys, with the kernel's numbers."""
+"""The stepper in a browser: the saved page and the widget, by buttons and keys, with the kernel's numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def small():
 
 @pytest.fixture
 def open_page(browser, tmp_path):
-    """open_page(walk) -> the saved page in the browser; it must ask for nothing and complain of nothing."""
+    """Function `open_page(walk)` that opens the saved page. It must have no requests and no errors in the console."""
     pages = []
 
     def open_(walk, **options):
@@ -47,7 +47,7 @@ def step_of(page):
 
 
 def totals(page):
-    """What the table says is there now, by name."""
+    """Return the totals of the table by name."""
     rows = page.locator(".gl-shares tbody tr")
     return {rows.nth(i).locator("th").inner_text(): rows.nth(i).locator(".gl-now").inner_text() for i in range(rows.count())}
 
@@ -70,10 +70,10 @@ def test_a_page_steps_to_the_end_and_back(open_page):
     for k in range(4, -1, -1):
         page.get_by_role("button", name="back (←)").click()
         assert step_of(page) == k
-    assert page.locator(".gl-active > text").text_content() == "out", "where the sweep begins"
+    assert page.locator(".gl-active > text").text_content() == "out", "the start of the sweep"
 
 
-def test_keys_alone(open_page):
+def test_keys(open_page):
     _, _, out = small()
     page = open_page(gl.step_through(out))
     page.keyboard.press("Tab")  # the first button
@@ -116,14 +116,14 @@ def test_a_scalar_start_is_multiplied_in_a_page(open_page):
     page.locator(".gl-byhand summary").click()
     code = page.locator(".gl-byhand pre").inner_text()
     space = {"a": a, "b": b, "out": out}
-    exec(code, space)  # what is shown runs as shown
+    exec(code, space)  # the code runs as shown
     assert [g.item() for g in space["gradients"]] == [-2, -9]
     start.fill("many")
     start.press("Enter")
     assert "one number" in page.get_by_role("alert").inner_text()
 
 
-def test_a_large_graph_is_shown_about_its_active_operation(open_page):
+def test_a_large_graph_is_shown_around_its_active_operation(open_page):
     x = gl.tensor(1.0, requires_grad=True)
     y = x
     for _ in range(200):
@@ -136,11 +136,11 @@ def test_a_large_graph_is_shown_about_its_active_operation(open_page):
         assert page.locator(".gl-around button").count() <= 14
         assert page.locator(".gl-active").count() == 1
     assert "neighbours" in page.locator(".gl-around").inner_text()
-    page.locator(".gl-around > div").nth(2).get_by_role("button").first.focus()  # where the active one's gradient came from
+    page.locator(".gl-around > div").nth(2).get_by_role("button").first.focus()  # the source of the active operation's gradient
     page.keyboard.press("Enter")
     there = step_of(page)
     assert there < 399
-    page.keyboard.press("ArrowRight")  # the focus is not lost with the buttons
+    page.keyboard.press("ArrowRight")  # the focus is kept when the buttons are replaced
     assert step_of(page) == there + 1
 
 
@@ -199,7 +199,7 @@ def test_small_matrices_show_all_numbers_and_both_factors(open_page):
     assert np.reshape(one, (3, 3)) @ np.reshape(two, (3, 3)) == pytest.approx(np.reshape(product, (3, 3)), abs=0.05)
     terms = page.locator(".gl-terms .gl-matrix")
     parts = [numbers(terms.nth(i).locator("td").all_text_contents()) for i in range(3)]
-    assert np.add(parts[0], parts[1]) == pytest.approx(parts[2], abs=0.05), "at A the sum of both"
+    assert np.add(parts[0], parts[1]) == pytest.approx(parts[2], abs=0.05), "A has the sum of both"
 
 
 def test_a_large_graph_opens_at_the_loss_and_has_the_numbers_of_matrices(open_page):
@@ -209,11 +209,11 @@ def test_a_large_graph_opens_at_the_loss_and_has_the_numbers_of_matrices(open_pa
     page.keyboard.press("Tab")
     for _ in range(4):
         page.keyboard.press("ArrowRight")
-    assert page.locator(".gl-around .gl-active .gl-matrix").count() == 2, "its value and its gradient"
+    assert page.locator(".gl-around .gl-active .gl-matrix").count() == 2, "a value and a gradient"
     assert page.locator(".gl-around small", has_text="grad @ B.T").count() == 1
 
 
-def test_without_values_there_are_none(open_page):
+def test_without_values_there_are_no_numbers(open_page):
     _, _, out = small()
     page = open_page(gl.step_through(out), values=False)
     page.keyboard.press("Tab")
@@ -256,7 +256,7 @@ def test_a_vector_start_is_edited_in_the_widget(open_widget):
     assert "3 numbers" in page.get_by_role("alert").inner_text()
 
 
-def test_the_widget_lets_the_graph_go(open_widget):
+def test_the_widget_releases_the_graph(open_widget):
     _, _, out = small()
     walk = gl.step_through(out)
     widget = StepperWidget(walk)
@@ -264,6 +264,6 @@ def test_the_widget_lets_the_graph_go(open_widget):
     page.wait_for_selector(".gl-stepper")
     widget._answer(None, {"ask": "gone", "id": "x"}, [])
     assert walk.is_closed and widget.ended
-    widget._answer(None, {"ask": "start", "numbers": [2.0], "id": "y"}, [])  # answered, not raised
+    widget._answer(None, {"ask": "start", "numbers": [2.0], "id": "y"}, [])  # it answers and does not raise
     page.get_by_role("button", name="next (→)").click()
     assert step_of(page) == 1

@@ -1,4 +1,4 @@
-"""The view of a training in Chromium, without Jupyter: the saved page, and the widget fed by frames."""
+"""The view of a training in Chromium without Jupyter: the saved page, and the widget with frames from the loop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 from grouped import exhaustive_after_first
-from lab import drawn, expect
+from lab import expect, wait_until_drawn
 
 import gradlab as gl
 from gradlab.explore.doctor.findings import Diagnosis, Finding
@@ -23,8 +23,8 @@ def example(steps=60, bad=None, replay=False):
     gl.manual_seed(0)
     net = gl.nn.Sequential(gl.nn.Linear(4, 8), gl.nn.ReLU(), gl.nn.Linear(8, 1))
     opt = gl.optim.SGD(net.parameters(), lr=0.05)
-    drawn = np.random.default_rng(0)
-    x, y = (gl.tensor(drawn.normal(size=shape).astype(np.float32)) for shape in ((32, 4), (32, 1)))
+    rng = np.random.default_rng(0)
+    x, y = (gl.tensor(rng.normal(size=shape).astype(np.float32)) for shape in ((32, 4), (32, 1)))
 
     def loss_of(x, y):
         return ((net(x) - y) ** 2).mean()
@@ -51,7 +51,7 @@ def run():
 
 
 def place(page, step):
-    """Where a step is on the page, in the first plot."""
+    """Return the position of a step in the first plot on the page."""
     return page.locator(".gl-stage svg").evaluate(
         """(drawing, step) => { const [left, top, width] = drawing.dataset.frame.split(' ').map(Number),
              [low, high] = drawing.dataset.x.split(' ').map(Number),
@@ -102,7 +102,7 @@ def test_a_click_on_a_step_shows_its_numbers(run, browser, tmp_path):
 def test_a_line_marks_the_step_under_the_pointer_in_all_plots(run, browser, tmp_path, width):
     page = open_page(browser, run.save(tmp_path / "run.html"))
     page.set_viewport_size({"width": width, "height": 800})
-    drawn(page)
+    wait_until_drawn(page)
     hair = page.locator(".gl-stage .gl-hair")
     expect(hair).to_have_attribute("visibility", "hidden")
     page.mouse.move(*place(page, 19.5))
@@ -115,17 +115,17 @@ def test_a_line_marks_the_step_under_the_pointer_in_all_plots(run, browser, tmp_
 
     (line,) = boxes(".gl-hair")
     ends, later = boxes("text[text-anchor=middle]:text-is('20')"), boxes("text[text-anchor=middle]:text-is('40')")
-    assert len(ends) == len(later) == 3, "each plot has the steps below it"
+    assert len(ends) == len(later) == 3, "the steps are below each plot"
     step = (later[0][0] - ends[0][0]) / 20
-    assert line[0] == pytest.approx(ends[0][0] - step / 2, abs=0.6), "in the middle of step 20, which ends at 20"
-    assert line[1] < ends[0][1] - 50 and line[2] > ends[2][1] - 20, "from the first plot to the last"
+    assert line[0] == pytest.approx(ends[0][0] - step / 2, abs=0.6), "the line is in the middle of step 20, which ends at 20"
+    assert line[1] < ends[0][1] - 50 and line[2] > ends[2][1] - 20, "the line spans all plots"
     page.mouse.move(5, 5)
     expect(hair).to_have_attribute("visibility", "hidden")
     expect(page.locator(".gl-side .gl-caption")).to_contain_text("Latest: step 60")
     page.context.close()
 
 
-def test_names_and_findings_are_inert(browser, tmp_path):
+def test_names_and_findings_are_escaped(browser, tmp_path):
     bad = "</script><img src=x onerror=alert(1)>`"
     w0 = gl.ones(2).requires_grad_()
     with gl.watch({bad: w0}, loss=bad) as w:
@@ -163,22 +163,22 @@ def test_a_chosen_step_stays_when_columns_become_wider(open_widget):
     widget = WatchWidget(w)
     page = open_widget(widget, live=False)
 
-    def shown(steps):
+    def show(steps):
         columns = Columns(w.measuring.layout.size)
         columns.add(np.arange(steps), np.full((steps, w.measuring.layout.size), 0.5))
         w.measuring.columns, w.measuring.steps = columns, steps
         page.evaluate("run => model.receive({ run }, {})", json.loads(json.dumps(view_data(w))))
 
-    shown(200)
+    show(200)
     page.mouse.click(*place(page, 100.5))
     page.mouse.move(5, 5)
     caption = page.locator(".gl-side .gl-caption b")
     expect(caption).to_have_text("step 101")
-    shown(300)
+    show(300)
     expect(caption).to_have_text("steps 101 to 102, means")
     expect(page.get_by_label("step", exact=True)).to_have_value("50")
     line = page.locator(".gl-stage .gl-hair").evaluate("line => line.getBoundingClientRect().x")
-    assert line == pytest.approx(place(page, 101)[0], abs=0.6), "in the new picture"
+    assert line == pytest.approx(place(page, 101)[0], abs=0.6), "the position in the new picture"
     assert page.faults == []
 
 
@@ -186,7 +186,7 @@ def test_a_chosen_step_stays_when_columns_become_wider(open_widget):
 def test_nothing_is_cut_off(run, browser, tmp_path, width):
     page = open_page(browser, run.save(tmp_path / "run.html"))
     page.set_viewport_size({"width": width, "height": 800})
-    drawn(page)
+    wait_until_drawn(page)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert page.evaluate("(s => s.scrollWidth <= s.clientWidth + 1)(document.querySelector('.gl-side .gl-scroll'))")
     shown = page.locator(".gl-stage svg").bounding_box()
@@ -195,7 +195,7 @@ def test_nothing_is_cut_off(run, browser, tmp_path, width):
         assert box["x"] >= shown["x"] - 0.5 and box["x"] + box["width"] <= shown["x"] + shown["width"] + 0.5, text.inner_html()
         assert box["y"] >= shown["y"] - 0.5 and box["y"] + box["height"] <= shown["y"] + shown["height"] + 0.5, text.inner_html()
     if width >= 800:
-        assert 10.5 * shown["width"] / 760 >= 9.5, "its text can be read"
+        assert 10.5 * shown["width"] / 760 >= 9.5, "its text is readable"
     page.context.close()
 
 
@@ -213,7 +213,7 @@ def test_frames_from_the_loop_add_up_to_the_run(open_widget, clock):
             widget.step()
             whole = json.loads(json.dumps(widget.run))
             for content in sent:
-                page.evaluate("frame => model.hear(frame)", json.loads(json.dumps(content)))
+                page.evaluate("frame => model.notify(frame)", json.loads(json.dumps(content)))
             if not sent:
                 page.evaluate("run => model.receive({ run }, {})", whole)
             sent.clear()
@@ -224,7 +224,7 @@ def test_frames_from_the_loop_add_up_to_the_run(open_widget, clock):
     assert page.faults == []
 
 
-def test_pause_sets_a_flag_and_says_where_it_is_not_heard(open_widget):
+def test_pause_sets_a_flag_and_reports_if_it_has_no_effect(open_widget):
     w, _, opt, x, y, loss_of = example()
     with w:
         make_steps(w, opt, x, y, loss_of, 3)
@@ -235,7 +235,7 @@ def test_pause_sets_a_flag_and_says_where_it_is_not_heard(open_widget):
         page.get_by_role("button", name="Resume").click()
         expect(page.get_by_role("button", name="Pause")).to_be_visible()
         assert not w.is_paused
-        silent = open_widget(WatchWidget(w), live=False)  # a kernel that hears nothing while it runs
+        silent = open_widget(WatchWidget(w), live=False)  # a kernel that gets no messages while it runs
         silent.get_by_role("button", name="Pause").click()
         expect(silent.locator(".gl-waiting")).to_contain_text("after the loop")
 
@@ -257,15 +257,15 @@ def test_a_bad_step_is_replayed(open_widget):
     assert page.faults == []
 
 
-def found(k):
+def finding(k):
     return Finding("vanishing", f"`layers[{k}]` <b>is</b> one of several.", 7 + k, fix=f"Change `layers[{k}]`.", worth=9.0 - k)
 
 
-def test_findings_have_their_line_kind_and_fix_and_more_than_three_are_folded(open_widget):
+def test_findings_have_line_kind_and_fix_and_more_than_three_are_folded(open_widget):
     w, _, opt, x, y, loss_of = example()
     with w:
         make_steps(w, opt, x, y, loss_of, 3)
-        w._judge.examination = ExaminationResult(Diagnosis(tuple(found(k) for k in range(5))))
+        w._judge.examination = ExaminationResult(Diagnosis(tuple(finding(k) for k in range(5))))
         page = open_widget(WatchWidget(w), live=False)
         rows = page.locator(".gl-findings > div")
         expect(rows).to_have_count(3)
@@ -279,11 +279,11 @@ def test_findings_have_their_line_kind_and_fix_and_more_than_three_are_folded(op
         make_steps(w, opt, x, y, loss_of, 3)
         page.evaluate("run => model.receive({ run }, {})", json.loads(json.dumps(view_data(w))))
         expect(page.locator(".gl-head b").first).to_have_text("Step 6")
-        expect(more).to_have_attribute("open", "")  # as it was left
+        expect(more).to_have_attribute("open", "")  # still open
     assert page.faults == []
 
 
-def test_a_loss_that_is_not_finite_at_the_end_is_said_so_everywhere(browser, tmp_path):
+def test_a_nonfinite_loss_at_the_end_is_reported_everywhere(browser, tmp_path):
     w, _, opt, x, y, loss_of = example()
     with w:
         make_steps(w, opt, x, y, loss_of, 10)

@@ -1,4 +1,4 @@
-"""What is promised about the package: README's commands, what is in the wheel, and the wheel at work elsewhere."""
+"""The package: commands in README, the contents of the wheel, and the installed wheel."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def name_of(requirement):
 
 
 def test_the_commands_of_readme():
-    """One line each; .ci/run takes them from there."""
+    """Each is one line, which .ci/run reads from README."""
     lines = (ROOT / "README.md").read_text().splitlines()
     assert [line for line in lines if line.startswith("python3 -m venv")] == [TOUR, TESTS]
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
-def test_the_pictures_of_readme_are_there_and_small():
+def test_the_pictures_of_readme_exist_and_are_small():
     readme = (ROOT / "README.md").read_text()
     pictures = re.findall(r'src(?:set)?="([^"]+)"', readme)
     assert len(pictures) >= 2
@@ -55,22 +55,22 @@ def test_torch_and_cupy_are_never_dependencies():
     assert [name.partition(">=")[0] for name in extras["oracle"]] == ["torch==2.13.0", "expecttest"]
 
 
-def test_every_dependency_has_a_floor():
+def test_every_dependency_has_a_minimum_version():
     assert all(">=" in requirement for requirement in PROJECT["dependencies"])
 
 
-def test_the_tools_for_javascript_are_pinned_and_come_from_no_named_host():
+def test_the_tools_for_javascript_are_pinned_without_a_host():
     folder = ROOT / ".ci" / "js"
     asked = json.loads((folder / "package.json").read_text())
     locked = json.loads((folder / "package-lock.json").read_text())["packages"]
-    assert not {"dependencies", "bin", "main", "files"} & set(asked) and asked["private"], "they are no part of gradlab"
+    assert not {"dependencies", "bin", "main", "files"} & set(asked) and asked["private"], "they are not part of gradlab"
     assert locked[""]["devDependencies"] == asked["devDependencies"]
     for name, version in asked["devDependencies"].items():
         assert re.fullmatch(r"\d+\.\d+\.\d+", version) and locked[f"node_modules/{name}"]["version"] == version
     assert all("integrity" in package and "resolved" not in package for name, package in locked.items() if name)
 
 
-def test_hooks_before_a_commit_fetch_nothing_and_check_what_ci_checks():
+def test_pre_commit_hooks_fetch_nothing_and_run_the_commands_of_ci():
     yaml = pytest.importorskip("yaml")
     repos = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     assert [repo["repo"] for repo in repos] == ["local"]
@@ -80,12 +80,12 @@ def test_hooks_before_a_commit_fetch_nothing_and_check_what_ci_checks():
     ci = (ROOT / ".ci" / "run").read_text()
     for hook in hooks:
         command = hook["entry"].removesuffix(" --force-exclude")
-        assert command in ci, f"{command} is not what CI runs"
+        assert command in ci, f"CI does not run {command}"
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """A wheel of this checkout."""
+    """Build a wheel of this checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     built = subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT)],
@@ -98,7 +98,7 @@ def wheel(tmp_path_factory):
     return path
 
 
-def test_what_is_in_the_wheel(wheel):
+def test_the_contents_of_the_wheel(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     package = {
         str(path.relative_to(ROOT))
@@ -117,7 +117,7 @@ def test_what_is_in_the_wheel(wheel):
 
 @pytest.fixture(scope="module")
 def elsewhere(wheel, tmp_path_factory):
-    """An environment with the wheel and its extra `lab`, and a folder outside of the checkout."""
+    """Create an environment with the wheel and its extra `lab`, and a folder outside the checkout."""
     folder = tmp_path_factory.mktemp("elsewhere")
     venv.create(folder / "env", with_pip=True)
     programs = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
@@ -127,7 +127,7 @@ def elsewhere(wheel, tmp_path_factory):
 
 
 def clean():
-    """The environment variables of a user who knows nothing of the checkout."""
+    """Return environment variables without references to the checkout."""
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
 
 
@@ -154,7 +154,7 @@ def test_the_tour_from_the_wheel(elsewhere):
 
 @pytest.mark.exhaustive
 def test_jupyterlab_from_the_wheel(elsewhere, tmp_path):
-    """The server starts, and has the copied notebook."""
+    """The server starts and serves the copied notebook."""
     programs, work = elsewhere
     settings = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
     log = (tmp_path / "log").open("w+")

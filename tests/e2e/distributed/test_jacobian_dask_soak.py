@@ -1,6 +1,6 @@
-"""Clients and workers of a cluster killed at random times, again and again: each result is whole in the end, to the bit.
+"""Clients and workers of a cluster are killed at random times, and each result is complete and bitwise equal in the end.
 
-GRADLAB_RESUMES says how often a process goes on with what another left; by default 5 times.
+GRADLAB_RESUMES is the number of times that a process resumes the work of another, by default 5.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ pytest.importorskip("zarr", reason="pip install 'gradlab[distributed]'")
 TESTS = Path(__file__).parents[2]
 RESUMES = int(os.environ.get("GRADLAB_RESUMES", "5"))
 
-# The clients are forked from a process that has imported everything and has no threads; the cluster is another process's.
+# The clients are forked from a process that has imported everything and has no threads; the cluster is in another process.
 SCRIPT = """
 import os, random, shutil, signal, sys, time
 import numpy as np
 import zarr
 from distributed import Client
-from explore import slowly
+from explore import slow_work
 
 address, folder, resumes, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 draw = random.Random(seed)
-METHODS = {"batched": {}, "columns": {}, "sparse": {"sparsity": slowly.pattern()}}
+METHODS = {"batched": {}, "columns": {}, "sparse": {"sparsity": slow_work.pattern()}}
 
 def asked(method, **options):
-    return slowly.asked(method=method, **METHODS[method], **options)
+    return slow_work.make_jacobian(method=method, **METHODS[method], **options)
 
 def client(method, store):
     status = 1
     try:
         with Client(address, set_as_default=False) as client:
-            if draw.random() < 0.2:  # a worker, at some time
+            if draw.random() < 0.2:  # kill a worker at a random time
                 try:
                     pids = list(client.run(os.getpid).values())
-                except OSError:  # one has just been killed
+                except OSError:  # a worker has just been killed
                     pids = []
                 if pids and os.fork() == 0:
                     try:
-                        time.sleep(draw.uniform(1, 2))  # a worker that has just begun may not be begun again
+                        time.sleep(draw.uniform(1, 2))  # a worker that has just started may not be restarted
                         os.kill(draw.choice(pids), signal.SIGKILL)
                     finally:
                         os._exit(0)
@@ -63,7 +63,7 @@ for method in METHODS:
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
     wanted[method] = np.load(f"{folder}/{method}.npy")
-    assert np.allclose(wanted[method], slowly.expected(), atol=1e-12)
+    assert np.allclose(wanted[method], slow_work.expected_jacobian(), atol=1e-12)
 
 gone_on = whole = killed = 0
 while gone_on < resumes:
@@ -100,7 +100,7 @@ print(f"{gone_on} resumes after {killed} kills of clients, {whole} results, all 
 
 
 @pytest.mark.exhaustive
-@pytest.mark.filterwarnings("default")  # dask's own
+@pytest.mark.filterwarnings("default")  # warnings of dask
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="clients are forked")
 def test_resumes_at_random_times(tmp_path):
     from distributed import LocalCluster

@@ -1,4 +1,4 @@
-"""gradlab's clock runs: a submission is ended by it, and by that of its own process."""
+"""Use the real clock, since submissions are stopped by it and by that of their own process."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Submissions graded in processes of their own: the same verdicts as in the notebook, and none that could be forged."""
+"""Submissions graded in separate processes get the verdicts of the notebook, and cannot forge them."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def test_a_submission_is_graded(tmp_path, who):
 
 @pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore")
-def test_the_verdict_is_the_one_in_the_notebook(tmp_path):
+def test_the_verdict_matches_the_notebook(tmp_path):
     homework = load(SOURCE)
-    for answer in [*TABLE, *ANSWERS[len(TABLE) :: 4]]:  # of the others a part: each is a process
+    for answer in [*TABLE, *ANSWERS[len(TABLE) :: 4]]:  # only some of the others, since each needs a process
         with Submission([START, *answer.cells], tmp_path) as submission:
             found = homework.check(answer.exercise, submission, 9)
         here = homework.check(answer.exercise, cells(*answer.cells), 9)
         assert found.points == answer.points, str(found)
         assert [one.good for one in found.findings] == [one.good for one in here.findings], answer.name
         said, says = [[one.words for one in each.findings if not one.words.startswith("raised")] for each in (found, here)]
-        assert said == says, answer.name  # (an error's own text names the cell it was raised in)
+        assert said == says, answer.name  # (the text of an error names its cell)
 
 
 # ---------------------------------------------------------------------------------------------------------------- forgeries
@@ -68,7 +68,7 @@ for number in range(3, 20):
     except OSError:
         pass
 """,
-    "writes what is no message": """
+    "writes text that is not a message": """
 import os
 for number in range(3, 20):
     try:
@@ -133,12 +133,12 @@ probes.Probe.elsewhere = property(lambda self: 0)
 
 
 @pytest.mark.parametrize("name", exhaustive_after_first(FIRST, *(name for name in FORGERIES if name != FIRST)))
-def test_a_forgery_earns_nothing(tmp_path, name):
+def test_a_forgery_gets_no_points(tmp_path, name):
     assert points([FORGERIES[name]], tmp_path) == (0, 0, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("name", ["counts made up", FIRST])
-def test_difference_quotients_are_not_made_sweeps_by_lying(tmp_path, name):
+def test_forged_counts_do_not_turn_difference_quotients_into_sweeps(tmp_path, name):
     texts = [FORGERIES[name].replace('sys.modules["__main__"].perform', "unused"), *IDLE]
     assert points(texts, tmp_path)[0] == 4
 
@@ -152,7 +152,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)
-def test_difference_quotients_are_known_however_f_is_asked(name):
+def test_difference_quotients_are_detected_however_f_is_called(name):
     usual = "f((flat + e).reshape(x.shape)) - f((flat - e).reshape(x.shape))"
     assert usual in IDLE[0]
     found = load(SOURCE).check(1, cells(IDLE[0].replace(usual, ELSEWHERE[name]), *IDLE[1:]))
@@ -160,7 +160,7 @@ def test_difference_quotients_are_known_however_f_is_asked(name):
     assert "these are difference quotients" in str(found)
 
 
-def test_points_beside_x_are_counted_whoever_asks():
+def test_all_calls_at_points_beside_x_are_counted():
     at = np.array([[0.1, 0.2], [0.3, 0.4]])
     probe = Probe(lambda x: x.reshape(-1), at)
     for x in (at, at.astype(np.float32), at.reshape(-1), at.astype(np.complex128)):
@@ -179,7 +179,7 @@ def test_points_beside_x_are_counted_whoever_asks():
         probe.answer("pull", [at, np.ones((1001, 4))])
 
 
-def test_a_right_answer_beside_a_forgery_is_worth_what_it_is(tmp_path):
+def test_a_right_answer_beside_a_forgery_gets_its_points(tmp_path):
     assert points([FORGERIES["rewrites the checks beside it"], *RIGHT.values()], tmp_path) == (30, 20, 20, 15, 15, 0)
 
 
@@ -201,21 +201,21 @@ gradlab.homework.calling._find_change = lambda *a: ""
 
 
 @pytest.mark.parametrize("text", [TURNS_THE_WATCH_OFF, LIES_ABOUT_X], ids=["borrowing", "overwriting"])
-def test_what_a_submission_says_of_itself_must_be_believed(tmp_path, text):
-    """As the documents say: whether it borrowed and whether it left x alone is seen in its own process, and nowhere else."""
+def test_some_checks_trust_the_submission(tmp_path, text):
+    """Only the submission's own process sees whether it uses the library's Jacobian or changes x, as documented."""
     assert points([text], tmp_path)[0] == 30
 
 
-def test_the_library_s_whole_jacobian_is_one_sweep_even_when_the_watch_is_off(tmp_path):
+def test_the_library_s_jacobian_is_one_sweep_even_if_the_watch_is_off(tmp_path):
     assert points([TURNS_THE_WATCH_OFF.replace(", chunk_size=1", "")], tmp_path)[0] == 24
 
 
 # ------------------------------------------------------------------------------------------------------------------- limits
 @pytest.mark.exhaustive
-def test_an_endless_submission_costs_a_minute_and_a_gigabyte_at_most(tmp_path):
+def test_an_endless_submission_takes_at_most_a_minute_and_a_gigabyte(tmp_path):
     most = [0]
 
-    def watched(submission=Submission._exchange):
+    def measure_memory(submission=Submission._exchange):
         def exchange(self, *args):
             made = submission(self, *args)
             if self._process is not None:
@@ -226,7 +226,7 @@ def test_an_endless_submission_costs_a_minute_and_a_gigabyte_at_most(tmp_path):
         return exchange
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Submission, "_exchange", watched())
+        patch.setattr(Submission, "_exchange", measure_memory())
         verdicts = run(write_notebook(tmp_path, "endless"), seed=4, checks=SOURCE)
     assert most[0] < 1_000_000  # kB
     assert tuple(verdict.points for verdict in verdicts) == INTENDED["endless"][2]
@@ -253,7 +253,7 @@ while True:
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(CELLS[0] + GRACE, KILLED), (ALTOGETHER, SPENT.format(ALTOGETHER))])
-def test_what_does_not_answer_is_ended_when_the_clock_says_so(tmp_path, seconds, words):
+def test_a_process_that_does_not_answer_is_killed_after_its_time(tmp_path, seconds, words):
     by_hand = HandClock()
     with use_source(by_hand), Submission([START, STUCK, "print('still here')"], tmp_path) as submission:
         moving = threading.Thread(target=lambda: (wait_until((tmp_path / "here").exists), by_hand.move(seconds)))
@@ -268,7 +268,7 @@ def test_what_does_not_answer_is_ended_when_the_clock_says_so(tmp_path, seconds,
 
 
 @pytest.mark.exhaustive
-def test_endless_loops_everywhere_cost_no_more(tmp_path):
+def test_several_endless_loops_take_no_longer(tmp_path):
     verdicts = run(written_as(tmp_path, submission(EVERY_ONE_ENDLESS)), seed=4, checks=SOURCE)
     assert [verdict.points for verdict in verdicts] == [0] * 6
     spent = SPENT.format(ALTOGETHER)
@@ -282,14 +282,14 @@ def test_memory_is_bounded(tmp_path):
     assert [verdict.points for verdict in verdicts[1:]] == [20, 20, 15, 15, 0]
 
 
-def test_a_process_that_ends_itself_is_told_from_one_that_was_ended(tmp_path):
+def test_a_process_that_ends_itself_is_distinguished_from_a_killed_one(tmp_path):
     ending = "import os\ndef jacobian_by_rows(f, x):\n    os._exit(0)\n"
     verdicts, _ = grade_cells([START, ending, *list(RIGHT.values())[1:]], tmp_path, SOURCE, 0)
     assert DIED in str(verdicts[0]) and KILLED not in str(verdicts[0])
     assert [verdict.points for verdict in verdicts] == [0, 20, 20, 15, 15, 0]
 
 
-def test_nothing_is_left_running(tmp_path):
+def test_no_process_is_left_running(tmp_path):
     with Submission(
         [START, "import subprocess\nchild = subprocess.Popen(['sleep', '60'])\nprint(child.pid)"], tmp_path
     ) as submission:
@@ -315,7 +315,7 @@ def test_a_submission_does_not_see_the_environment(tmp_path, monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------------------------ outputs
-def test_what_cells_put_out_is_kept(tmp_path):
+def test_outputs_of_cells_are_kept(tmp_path):
     texts = [
         "1 + 1",
         "print('a')\nraise ValueError('no')",
@@ -347,14 +347,14 @@ def test_pictures_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"cells": 3}', '{"cells": [{"cell_type": "code"}]}', "\x00"])
-def test_a_file_that_is_no_notebook_is_refused(tmp_path, content):
+def test_a_file_that_is_not_a_notebook_is_an_error(tmp_path, content):
     path = tmp_path / "hw3_jacobian.ipynb"
     path.write_text(content)
     with pytest.raises(ValueError, match=r"hw3_jacobian\.ipynb is not a notebook"):
         run(path, checks=SOURCE)
 
 
-def test_files_beside_a_notebook_come_along(tmp_path):
+def test_files_beside_a_notebook_are_copied(tmp_path):
     path = written_as(tmp_path, submission({"answer1": "from rows_of_mine import jacobian_by_rows"}))
     (tmp_path / "rows_of_mine.py").write_text("import gradlab as gl\n" + ROWS)
     assert run(path, checks=SOURCE)[0].points == 30

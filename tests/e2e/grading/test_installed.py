@@ -1,4 +1,4 @@
-"""The course from an installed wheel, in an environment of its own: what students have, and how it is graded there."""
+"""The course from an installed wheel in a separate environment: the files of students, and grading."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def wheel(tmp_path_factory):
 
 
 def environment(folder: Path, python: Path | None = None) -> dict[str, str]:
-    """No gradlab but the installed one, and nothing of this machine's own Jupyter."""
+    """Return environment variables that hide this checkout's gradlab and this machine's Jupyter folders."""
     private = {f"JUPYTER_{kind}_DIR": str(folder / ".jupyter" / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
     path = os.pathsep.join([*([str(python.parent)] if python else []), str(Path(sys.executable).parent), os.environ["PATH"]])
     return (
@@ -49,7 +49,7 @@ def environment(folder: Path, python: Path | None = None) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def python(wheel, tmp_path_factory):
-    """A fresh environment with the wheel; what else it needs it takes from this one, whose own gradlab it does not see."""
+    """Create an environment with the wheel. It uses the other packages of this one, but not its gradlab."""
     folder = tmp_path_factory.mktemp("venv")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "v")], check=True, timeout=120)
     python = folder / "v" / "bin" / "python"
@@ -116,14 +116,14 @@ def test_the_course_is_copied_and_checked(python, tmp_path):
     )
 
 
-def test_a_teacher_is_told_where_the_solutions_are(python, tmp_path):
+def test_a_teacher_gets_the_address_of_the_solutions(python, tmp_path):
     said = run(tmp_path, python, "-m", "gradlab", "course", "theirs", "--teacher", fails=True).stderr
     assert "the solutions are not in the installed package" in said and "pip install -e" in said
     assert not (tmp_path / "theirs").exists()
 
 
 @pytest.mark.exhaustive
-def test_it_is_graded_there(python, tmp_path):
+def test_a_submission_is_graded(python, tmp_path):
     pytest.importorskip("nbgrader", reason="needs the extra course")
     assert cli.main(["course", str(tmp_path), "--teacher"]) == 0
     run(tmp_path, python, "-m", "nbgrader", "generate_assignment", NAME)

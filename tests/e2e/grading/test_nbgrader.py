@@ -1,6 +1,8 @@
-"""nbgrader from end to end: the assignment is generated, submissions come back, are graded to the scores intended, and get
-feedback. Every step is nbgrader's own command in a folder that `gradlab course --teacher` made, once in this environment and
-once with gradlab installed from a wheel."""
+"""End-to-end test with nbgrader: the assignment is generated, submissions are graded to the intended scores and get feedback.
+
+Every step is a command of nbgrader in a folder made by `gradlab course --teacher`, once in this environment and once with gradlab
+installed from a wheel.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def nbgrader(folder: Path, *arguments: str, fails: bool = False) -> str:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Nothing of this machine's own Jupyter; and nbgrader calls `alembic` by name."""
+    """Return environment variables without this machine's Jupyter folders, in which nbgrader finds `alembic`."""
     private = {f"JUPYTER_{kind}_DIR": str(folder / ".jupyter" / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
     return {
         **os.environ,
@@ -62,9 +64,9 @@ def course(tmp_path_factory):
     nbgrader(folder, "generate_assignment", NAME)
     for who in INTENDED:
         write_notebook(folder / "submitted" / who / NAME, who)
-    # A student's own checks.py is worth nothing: the teacher's takes its place.
+    # A student's checks.py has no effect, because the teacher's replaces it.
     (folder / "submitted" / "cheating" / NAME / "checks.py").write_text("homework = None\n")
-    # One file is no notebook: nbgrader names the student and grades the others.
+    # One file is not a notebook, so nbgrader names the student and grades the others.
     torn = folder / "submitted" / "torn" / NAME
     torn.mkdir(parents=True)
     (torn / f"{NAME}.ipynb").write_text((folder / "submitted" / "right" / NAME / f"{NAME}.ipynb").read_text()[:3000])
@@ -93,7 +95,7 @@ def scores_in(folder, name=NAME):
 
 
 @pytest.mark.parametrize("who", INTENDED)
-def test_the_scores_are_those_intended(scores, who):
+def test_the_scores_are_the_intended_ones(scores, who):
     total, cells = scores[who]
     points = {name: score for name, score, _ in cells}
     assert tuple(points[f"check{n}"] for n in range(1, 7)) == INTENDED[who][2]
@@ -112,17 +114,17 @@ SAID = {
 
 
 @pytest.mark.parametrize("who", INTENDED)
-def test_there_is_feedback_in_words(course, who):
+def test_feedback_has_texts(course, who):
     page = (course / "feedback" / who / NAME / f"{NAME}.html").read_text()
     total = sum(INTENDED[who][2])
     assert f"{NAME}: {total:g} of 100 points" in page
-    assert len(re.findall(r"Exercise 1, The Jacobian by rows: [\d.]+ of 30 points", page)) == 1  # a verdict stands once
+    assert len(re.findall(r"Exercise 1, The Jacobian by rows: [\d.]+ of 30 points", page)) == 1  # the verdict appears once
     assert "The Jacobian by rows" in page.partition("</table>")[0]
     assert SAID[who] in re.sub(r"\d+ (sweeps|s)\b", r"9 \1", page)
 
 
 @pytest.mark.parametrize("who", INTENDED)
-def test_feedback_hides_what_is_hidden_and_fetches_nothing(course, who):
+def test_feedback_has_no_hidden_tests_and_fetches_nothing(course, who):
     page = (course / "feedback" / who / NAME / f"{NAME}.html").read_text()
     seed = re.search(r"seed = (\d+)", (course / "nbgrader_config.py").read_text())[1]
     assert seed not in page
@@ -150,8 +152,8 @@ def test_the_summary_is_read_from_the_database(course, capsys):
 
 
 @pytest.mark.exhaustive
-def test_without_the_course_s_settings_nothing_is_given_away(course, tmp_path):
-    """An autograde that does not know of gradlab's step would take a cell without an error for right."""
+def test_without_the_settings_of_the_course_there_are_no_points(course, tmp_path):
+    """Without gradlab's step, autograde would count a cell without an error as right."""
     for name in ("source", "submitted", "release"):
         shutil.copytree(course / name, tmp_path / name)
     for who in ("half", "empty", "cheating", "endless", "broken", "torn"):
@@ -178,7 +180,7 @@ def test_feedback_has_the_end_of_a_long_output(course, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_points_that_disagree_are_said_to_the_teacher(course, tmp_path):
+def test_different_points_are_reported_to_the_teacher(course, tmp_path):
     shutil.copytree(course / "source", tmp_path / "source")
     shutil.copy(course / "nbgrader_config.py", tmp_path)
     checks = tmp_path / "source" / NAME / "checks.py"
@@ -187,11 +189,11 @@ def test_points_that_disagree_are_said_to_the_teacher(course, tmp_path):
     write_notebook(tmp_path / "submitted" / "right" / NAME, "right")
     said = nbgrader(tmp_path, "autograde", NAME, fails=True)
     assert "exercise 2 is worth 25 points in checks.py, and 20 in the cell 'check2'" in said
-    assert not (tmp_path / "autograded" / "right" / NAME).exists(), "nothing was graded"
+    assert not (tmp_path / "autograded" / "right" / NAME).exists(), "no submission was graded"
 
 
 @pytest.mark.exhaustive
-def test_what_was_graded_before_stays_where_grading_again_fails(course, tmp_path):
+def test_earlier_grades_are_kept_if_grading_again_fails(course, tmp_path):
     shutil.copytree(course / "source", tmp_path / "source")
     shutil.copy(course / "nbgrader_config.py", tmp_path)
     nbgrader(tmp_path, "generate_assignment", NAME)
@@ -209,7 +211,9 @@ def test_what_was_graded_before_stays_where_grading_again_fails(course, tmp_path
     assert scores_in(tmp_path)["right"][0] == 100
     checks.write_text(agreed)
     assert "It was not graded again" not in nbgrader(tmp_path, "autograde", NAME, "--force")
-    assert not (graded / "remarks.txt").exists() and (graded / f"{NAME}.ipynb").is_file(), "--force replaces what it can grade"
+    assert not (graded / "remarks.txt").exists() and (graded / f"{NAME}.ipynb").is_file(), (
+        "--force replaces the grades of valid submissions"
+    )
     nbgrader(tmp_path, "autograde", NAME)
 
 
@@ -224,7 +228,7 @@ def test_zip_collect_finds_the_students(course):
 
 
 @pytest.mark.parametrize("name", exhaustive_after_first(*sorted(path.parent.name for path in SOURCE.parent.glob("*/checks.py"))))
-def test_the_students_version_is_the_one_nbgrader_makes(course, name):
+def test_the_students_version_matches_that_of_nbgrader(course, name):
     if name != NAME:
         nbgrader(course, "generate_assignment", name)
     released = json.loads((course / "release" / name / f"{name}.ipynb").read_text(encoding="utf-8"))
@@ -238,8 +242,8 @@ OTHERS = sorted(path.name for path in SOURCE.parent.iterdir() if path.name != NA
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", OTHERS)
-def test_every_other_homework_goes_out_and_comes_back(name, tmp_path):
-    """The solutions are worth 100, what was handed out is worth nothing, and both get feedback in words."""
+def test_every_other_homework_is_generated_and_graded(name, tmp_path):
+    """The solutions get 100 points, the unchanged notebook gets 0, and both get feedback."""
     assert cli.main(["course", str(tmp_path), "--teacher"]) == 0
     nbgrader(tmp_path, "generate_assignment", name)
     released = json.loads((tmp_path / "release" / name / f"{name}.ipynb").read_text())

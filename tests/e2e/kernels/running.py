@@ -1,4 +1,4 @@
-"""A notebook run twice, top to bottom, in one kernel."""
+"""Run a notebook twice, from top to bottom, in one kernel."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def read(name: str) -> Any:
 
 
 def without_torch(folder: Path) -> dict[str, str]:
-    """Return an environment in whose Python processes `import torch` fails. It needs a file in an empty folder."""
+    """Return environment variables with which `import torch` fails. They refer to a file in an empty folder."""
     (folder / "sitecustomize.py").write_text("import sys\n\nsys.modules['torch'] = None\n", encoding="utf-8")
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))}
 
 
 def run_twice(name: str, times: int = 2, env: dict[str, str] | None = None) -> list[list[Any]]:
-    """The code cells of the two runs, in a kernel with an environment."""
+    """Run a notebook several times in one kernel, and return the code cells of each run."""
     notebook = read(name)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     client = nbclient.NotebookClient(notebook, timeout=120, store_widget_state=False, coalesce_streams=True)
@@ -50,5 +50,5 @@ def cell(run: list[Any], name: str) -> Any:
 
 
 def types(cell: Any) -> list[set[str]]:
-    """The MIME types of each output of a cell; a stream by its name."""
+    """Return the MIME types of each output of a cell, or the name of a stream."""
     return [{output.name} if output.output_type == "stream" else set(output.data) for output in cell.outputs]

@@ -1,5 +1,4 @@
-"""What lessons 6 and 8 show below a verdict, once there is a guess: pictures, and figures that are counted or computed here
-in another way."""
+"""Outputs of lessons 6 and 8 below a verdict after a guess: pictures, and numbers that the tests compute in another way."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ from gradlab.homework.replies import lesson_6, lesson_8
 
 
 @pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.exhaustive) for name in ("lesson_6", "lesson_8")])
-def answered(request):
-    """The lesson's name, and its code cells by id, run with the right guesses."""
+def lesson_with_guesses(request):
+    """Run a lesson with the right guesses, and return its name and its code cells by id."""
     lesson = lessons()[request.param]
     notebook = read(lesson.LESSON)
     code = {one.id: one for one in notebook.cells if one.cell_type == "code"}
@@ -28,30 +27,30 @@ def answered(request):
 
 
 def below(one):
-    """The last output of a cell: its text, and the kinds of picture it has."""
+    """Return the text of a cell's last output and the MIME types of its pictures."""
     data = one.outputs[-1].data
     return data["text/plain"], {kind for kind in data if kind.startswith("image/")}
 
 
-def test_pictures_and_figures(answered):
-    name, cells = answered
-    (of_products if name == "lesson_6" else of_own_rule)(cells)
+def test_pictures_and_figures(lesson_with_guesses):
+    name, cells = lesson_with_guesses
+    (check_products if name == "lesson_6" else check_own_rule)(cells)
 
 
-def of_products(cells):
+def check_products(cells):
     assert below(cells["reveal3"])[1] == {"image/png"}
     text, pictures = below(cells["reveal6"])
     assert text.startswith("Jacobian of y (12) with respect to x (14)") and pictures
     costs = {
-        size: {way: [float(number) for number in re.findall(r"\d[-+.e\d]*", told)] for way, told in ways.items()}
+        size: {way: [float(number) for number in re.findall(r"\d[-+.e\d]*", text)] for way, text in ways.items()}
         for size, ways in ast.literal_eval(below(cells["reveal5"])[0]).items()
     }
     counts = {size: (ways["rows"][0], ways["columns"][0]) for size, ways in costs.items()}
     assert counts == {"1000 to 1": (1, 1000), "1 to 1000": (1000, 1), "50 to 50": (50, 50)}
-    assert all(calls_of_f > 0 for ways in costs.values() for _, calls_of_f in ways.values()), "what was measured"
+    assert all(calls_of_f > 0 for ways in costs.values() for _, calls_of_f in ways.values()), "calls of f are measured"
 
 
-def of_own_rule(cells):
+def check_own_rule(cells):
     said = "".join(output.get("text", "") for output in cells["reveal1"].outputs)
     assert "the gradients are NOT" in said and "This may be rounding" in said
     text, pictures = below(cells["reveal2"])
@@ -75,17 +74,17 @@ def of_own_rule(cells):
     assert off["what backward says"] < 1e-6 < 1e-3 < off["the differences"]
 
 
-def test_the_replies_of_lesson_6_are_true():
+def test_the_replies_of_lesson_6_are_right():
     J = np.array([[2, 3], [1, 2], [0, 4]])
     along, twice = lesson_6.along, lesson_6.twice
-    assert "column 0" in along[tuple(J[:, 0])] and "both columns, added up" in along[tuple(J @ [1, 1])]
+    assert "column 0" in along[tuple(J[:, 0])] and "the sum of both columns" in along[tuple(J @ [1, 1])]
     assert all(f"that is row {i}" in along[tuple(row)] for i, row in enumerate(J))
     assert "g for v = (1, 1, 1)" in twice[tuple([1, 1, 1] @ J)] and "column 1 alone" in twice[tuple(J[:, 1])]
-    assert "can be other than zero" in lesson_6.colours[3 * 998] and "how many entries J has" in lesson_6.fewest[5 * 2000]
+    assert "can be nonzero" in lesson_6.colours[3 * 998] and "the number of entries of J" in lesson_6.fewest[5 * 2000]
 
 
-def test_the_replies_of_lesson_8_are_true():
+def test_the_replies_of_lesson_8_are_right():
     x = 3
     derivatives = {3 * x**2: "the first", 6: "the third", x**2: "x²", 2 * x**3: "2x³"}
     assert all(said in lesson_8.second[value] for value, said in derivatives.items()) and len(lesson_8.second) == 4
-    assert "how many entries H has" in lesson_8.sweeps[1000 * 1000]
+    assert "the number of entries of H" in lesson_8.sweeps[1000 * 1000]

@@ -1,4 +1,4 @@
-"""Every notebook in the repository is valid, as Jupyter's own reader says."""
+"""Every notebook in the repository is valid for nbformat."""
 
 from __future__ import annotations
 

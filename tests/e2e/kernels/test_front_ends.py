@@ -1,7 +1,7 @@
-"""The messages that a front end gets of each live view, from a real kernel: what VS Code and Colab are sent as well.
+"""The messages of each live view that a real kernel sends to a front end, such as VS Code or Colab.
 
-Nobody has run gradlab in these two. Their documentation asks for the display protocol of IPython and for the form of anywidget's
-views, which is what these tests check. The module `google.colab.output` is replaced by one that notes its calls.
+gradlab was not run in these two. According to their documentation, they need the display protocol of IPython and the form of
+anywidget's views, which these tests check. The module `google.colab.output` is replaced by one that records its calls.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CELLS = {
     "watch": "with gl.watch(model, optimizer) as w:\n    for _ in range(3): step(w)",
 }
 LOADERS = r"requirejs|require\(|\bdefine\(|jsdelivr|unpkg|\bcdn\b|import\s*\(|(?m:^\s*import\b)|@import|url\(|<script|javascript:"
-ADDRESS = r"https?://(?!www\.w3\.org/)"  # the namespaces of SVG and MathML are names: nothing is loaded from there
+ADDRESS = r"https?://(?!www\.w3\.org/)"  # the namespaces of SVG and MathML are only names, from which nothing is loaded
 COLAB = """import sys, types
 google, colab, output = (types.ModuleType(name) for name in ("google", "google.colab", "google.colab.output"))
 calls = []
@@ -59,7 +59,7 @@ class Kernel:
         self.client = client
 
     def run(self, code):
-        """Return the messages of a cell that front ends read, in their order. The cell must not fail."""
+        """Run a cell, which must not raise, and return its messages that front ends read, in their order."""
         messages = []
         reply = self.client.execute_interactive(code, output_hook=messages.append, timeout=120, allow_stdin=False)
         assert reply["content"]["status"] == "ok", reply["content"]
@@ -71,7 +71,7 @@ class Kernel:
         return "".join(m["content"]["text"] for m in messages if m["msg_type"] == "stream").strip()
 
 
-def started():
+def start_kernel():
     from jupyter_client.manager import start_new_kernel
 
     manager, client = start_new_kernel(kernel_name="python3")
@@ -86,16 +86,16 @@ def started():
 
 @pytest.fixture(scope="module")
 def kernel():
-    yield from started()
+    yield from start_kernel()
 
 
 @pytest.fixture
 def fresh_kernel():
-    yield from started()
+    yield from start_kernel()
 
 
 def outputs_of(messages):
-    """The outputs as a notebook saves them; they are valid in the notebook's format."""
+    """Return the outputs as a notebook saves them, after checking that they are valid."""
     kinds = ("display_data", "execute_result", "stream", "error")
     outputs = [nbformat.v4.output_from_msg(m) for m in messages if m["msg_type"] in kinds]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=outputs)])
@@ -104,7 +104,7 @@ def outputs_of(messages):
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_a_live_view_is_a_static_output_and_below_it_a_widget(kernel, name):
+def test_a_live_view_is_a_static_output_with_a_widget_below(kernel, name):
     messages = kernel.run(CELLS[name])
     static, live = outputs_of(messages)
     assert {"text/html", "text/plain"} <= static.data.keys() and VIEW not in static.data
@@ -113,7 +113,7 @@ def test_a_live_view_is_a_static_output_and_below_it_a_widget(kernel, name):
     kinds = [m["msg_type"] for m in messages]
     opened = {m["content"]["comm_id"]: (i, m["content"]) for i, m in enumerate(messages) if m["msg_type"] == "comm_open"}
     at, content = opened[live.data[VIEW]["model_id"]]
-    assert at < len(kinds) - kinds[::-1].index("display_data") - 1, "the model is there before its view"
+    assert at < len(kinds) - kinds[::-1].index("display_data") - 1, "the model is sent before its view"
     state = content["data"]["state"]
     assert content["target_name"] == "jupyter.widget" and state["_model_module"] == state["_view_module"] == "anywidget"
     for text in (state["_esm"], state["_css"], static.data["text/html"]):
@@ -122,7 +122,7 @@ def test_a_live_view_is_a_static_output_and_below_it_a_widget(kernel, name):
 
 
 @pytest.mark.parametrize("name", OBJECTS)
-def test_a_front_end_that_asks_for_one_bundle_gets_both(kernel, name):
+def test_one_bundle_has_the_static_output_and_the_widget(kernel, name):
     messages = kernel.run(
         f"shown = {OBJECTS[name]}\ndata, metadata = shown._repr_mimebundle_(include=None, exclude=None)\n"
         "publish = get_ipython().display_pub.publish\npublish(data, metadata)"
@@ -133,7 +133,7 @@ def test_a_front_end_that_asks_for_one_bundle_gets_both(kernel, name):
     assert output.data[VIEW]["model_id"] == kernel.value("shown.model_id")
 
 
-def test_a_report_is_no_widget(kernel):
+def test_a_report_is_not_a_widget(kernel):
     messages = kernel.run("%%grad\n(x ** 2).sum();")
     assert all(VIEW not in output.data for output in outputs_of(messages))
     assert not [m for m in messages if m["msg_type"] == "comm_open"]
@@ -142,8 +142,8 @@ def test_a_report_is_no_widget(kernel):
         assert not re.findall("<script|<link|<iframe", output.data["text/html"])
 
 
-def test_on_colab_only_a_live_view_turns_the_manager_of_widgets_on(fresh_kernel):
-    """It is anywidget that does, and then names the manager in the metadata of the view."""
+def test_on_colab_only_a_live_view_enables_the_widget_manager(fresh_kernel):
+    """Anywidget enables the manager and names it in the metadata of the view."""
     fresh_kernel.run(COLAB)
     fresh_kernel.run("%%grad\n(x ** 2).sum();")
     fresh_kernel.run("display(gl.graph(loss), gl.explain((x ** 2).sum()), gl.doctor(loss), gl.jacobian(x ** 2, x))")

@@ -1,4 +1,4 @@
-"""`%%grad` in a real ipykernel: what a front end gets, top-level await in a running loop, tracebacks, an interrupt."""
+"""`%%grad` in a real ipykernel: messages to the front end, top-level await in a running loop, tracebacks, an interrupt."""
 
 import re
 
@@ -20,7 +20,7 @@ class Kernel:
         """
         outputs = []
 
-        def hear(message):
+        def collect(message):
             nonlocal interrupted
             kind, content = message["msg_type"], message["content"]
             if kind == "stream" and outputs and outputs[-1][1].get("name") == content["name"]:
@@ -31,7 +31,7 @@ class Kernel:
                 interrupted = False
                 self.manager.interrupt_kernel()
 
-        reply = self.client.execute_interactive(code, output_hook=hear, timeout=120, allow_stdin=False)
+        reply = self.client.execute_interactive(code, output_hook=collect, timeout=120, allow_stdin=False)
         return reply["content"], outputs
 
 
@@ -48,15 +48,15 @@ def kernel():
     manager.shutdown_kernel(now=True)
 
 
-def printed(kernel, code):
-    """Return what the code prints."""
+def output_of(kernel, code):
+    """Return the printed text of some code."""
     reply, outputs = kernel.run(code)
     assert reply["status"] == "ok", outputs
     return "".join(content["text"] for kind, content in outputs if kind == "stream").strip()
 
 
 def clean(kernel):
-    return printed(
+    return output_of(
         kernel, "from gradlab.core.observers import observers\nprint(observers.active, gl.is_grad_enabled(), 'r' in globals())"
     )
 
@@ -101,7 +101,7 @@ def test_exception_after_await_is_native(kernel):
         "while True: y = (x * 2).sum()",
     ],
 )
-def test_an_interrupt_leaves_nothing_behind(kernel, body):
+def test_an_interrupt_restores_the_state(kernel, body):
     reply, outputs = kernel.run(f"%%grad -o r\nprint('started', flush=True)\n{body}\nx.sum()", interrupted=True)
     assert reply["status"] == "error" and reply["ename"] in ("KeyboardInterrupt", "CancelledError")
     assert not any(kind == "display_data" for kind, _ in outputs)
@@ -110,7 +110,7 @@ def test_an_interrupt_leaves_nothing_behind(kernel, body):
     assert reply["status"] == "ok" and "with respect to x" in text(outputs)
 
 
-def test_what_cannot_be_done_fails_the_cell(kernel):
+def test_an_error_of_the_magic_fails_the_cell(kernel):
     reply, outputs = kernel.run("%%grad\nx[0] * gl.ones(10, 10)")
     assert (reply["status"], reply["ename"]) == ("error", "RuntimeError")
     assert reply["evalue"].startswith("grad can be implicitly created only for scalar outputs")
@@ -147,9 +147,9 @@ def test_jacobian_is_live_and_closed_by_the_next_run(kernel):
         "shown = get_ipython().find_line_magic('grad').__self__._widgets.values()\n"
         "print(len([widget for cell in shown for widget in cell if widget.comm is not None]))"
     )
-    assert printed(kernel, count) == "1"
+    assert output_of(kernel, count) == "1"
     kernel.run(cell)
-    assert printed(kernel, count) == "1"
+    assert output_of(kernel, count) == "1"
 
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -164,14 +164,14 @@ def test_percent_jacobian_is_a_picture_and_a_live_view_below(kernel):
     kernel.run("shown = get_ipython().find_line_magic('grad').__self__._widgets.values()")
     kernel.run("held = [w for cell in shown for w in cell if w._jacobian is J]")
     assert kernel.run(cell)[0]["status"] == "ok"
-    assert printed(kernel, "print([w._jacobian for w in held])") == "[None]", "closed by the next run"
+    assert output_of(kernel, "print([w._jacobian for w in held])") == "[None]", "closed by the next run"
     reply, outputs = kernel.run("%jacobian y nothing")
     assert [(kind, content.get("name")) for kind, content in outputs] == [("stream", "stderr")]
     assert outputs[0][1]["text"].strip() == "UsageError: y, nothing: NameError: name 'nothing' is not defined"
 
 
-def test_an_interrupted_jacobian_says_so_and_goes_on(kernel):
-    """The bar is a widget there."""
+def test_an_interrupted_jacobian_reports_it_and_continues(kernel):
+    """The progress bar is a widget in a notebook."""
     slow = (
         "import threading, numpy as np\n"
         "K = gl.jacobian(lambda x: x * x.sum(), gl.ones(100), method='batched', chunk_size=1, progress=True)\n"
@@ -186,12 +186,12 @@ def test_an_interrupted_jacobian_says_so_and_goes_on(kernel):
     )
     assert known and int(known[1]) == 7
     assert any(VIEW in content.get("data", {}) for _, content in outputs)
-    rows, total, sweeps = printed(kernel, "K.runner.values = inner\nprint(K.rows_known, np.asarray(K).sum(), K.sweeps)").split()
+    rows, total, sweeps = output_of(kernel, "K.runner.values = inner\nprint(K.rows_known, np.asarray(K).sum(), K.sweeps)").split()
     assert (rows, total) == (known[1], "20000.0") and int(sweeps) in (100, 101)
 
 
-def test_the_doctor_after_an_exception_and_after_its_cure(kernel):
-    """Nobody watched the failing cell; the extension may be loaded after it."""
+def test_the_doctor_after_an_exception_and_after_its_correction(kernel):
+    """The failing cell is not recorded, and the extension may be loaded after it."""
     kernel.run("%unload_ext gradlab")
     reply, _ = kernel.run("v = gl.ones(3, requires_grad=True)\ny = v.exp()\ny += 1\ny.sum().backward()")
     assert reply["status"] == "error"
@@ -205,7 +205,7 @@ def test_the_doctor_after_an_exception_and_after_its_cure(kernel):
     assert told.startswith("Nothing was found.") and "1 cell ran since" in told
 
 
-def test_a_doctor_cell_fails_as_itself_with_findings_below(kernel):
+def test_a_doctor_cell_shows_its_error_with_findings_below(kernel):
     reply, outputs = kernel.run("%%doctor -o d\nh = (x * 2).detach()\nloss = h.sum()\nloss.backward()")
     assert (reply["status"], reply["ename"]) == ("error", "RuntimeError")
     assert [kind for kind, _ in outputs] == ["error", "display_data"]
@@ -213,5 +213,5 @@ def test_a_doctor_cell_fails_as_itself_with_findings_below(kernel):
     assert told.startswith("Problem: ") and "on line 2" in told
     trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(next(content for kind, content in outputs if kind == "error")["traceback"]))
     assert "gradlab/notebook" not in trace and re.search("line 4|-> 4 ", trace)
-    assert printed(kernel, "print([f.kind for f in d.findings])") == "['detached']"
+    assert output_of(kernel, "print([f.kind for f in d.findings])") == "['detached']"
     assert clean(kernel) == "() True False"

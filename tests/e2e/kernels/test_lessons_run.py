@@ -1,5 +1,8 @@
-"""The lessons, each by its module of cases: run twice, top to bottom, in one kernel, without a network or an error, and each
-cell after all others; what they teach comes out, after it was asked for; guesses are answered, whatever they are."""
+"""Run each lesson with the cases of its module.
+
+A lesson runs twice from top to bottom in one kernel, without a network or an error, and each cell runs after all others. Results
+are shown after their questions, and all guesses get a reply.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def text(one):
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_it_runs_and_shows_what_it_says(lesson, runs, again):
+def test_a_lesson_runs_and_shows_the_expected_outputs(lesson, runs, again):
     run = runs[again]
     for one in run:
         for output in one.outputs:
@@ -39,13 +42,13 @@ def test_it_runs_and_shows_what_it_says(lesson, runs, again):
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_nothing_is_revealed_before_it_is_predicted(lesson, runs, again):
+def test_results_are_hidden_before_a_guess(lesson, runs, again):
     for key, case in lesson.QUESTIONS.items():
         assert OPEN in text(cell(runs[again], case.reveals)), key
 
 
-def test_no_answer_stands_above_its_question(lesson, runs):
-    """In the outputs of the first run, which has no guesses (but for a question's choices); and no rule for it in the text."""
+def test_no_answer_is_above_its_question(lesson, runs):
+    """The outputs of the first run, which has no guesses, do not have it except as a choice, and the text has no rule for it."""
     run, notebook = runs[0], read(lesson.LESSON).cells
     for key, case in lesson.QUESTIONS.items():
         above = "".join(text(one) for one in run[: run.index(cell(run, case.reveals))] if "ask(" not in one.source)
@@ -59,8 +62,7 @@ def test_no_answer_stands_above_its_question(lesson, runs):
 
 @pytest.fixture(scope="module")
 def reader(lesson):
-    """A kernel in which the lesson has been run once: `reader(id)` runs a cell there, and says what it put out; `reader.types`
-    what is typed somewhere."""
+    """Run the lesson once in a kernel. `reader(id)` runs a cell there and returns its text, `reader.types(source)` runs code."""
     notebook = read(lesson.LESSON)
     client = nbclient.NotebookClient(notebook, timeout=120, store_widget_state=False, coalesce_streams=True)
     with client.setup_kernel():
@@ -83,10 +85,10 @@ def reader(lesson):
 
 
 @pytest.mark.parametrize(("kind", "words"), [("right", "agreed"), ("absurd", "refused"), ("wrong", "reply")])
-def test_guesses_are_answered_whatever_they_are(lesson, reader, kind, words):
+def test_every_guess_gets_a_reply(lesson, reader, kind, words):
     for key, case in lesson.QUESTIONS.items():
         reader.types(f"guess.{key} = {getattr(case, kind)}")
-        for name in (case.reveals, case.asks, case.reveals):  # asked again, it keeps the guess
+        for name in (case.reveals, case.asks, case.reveals):  # the question cell runs again and keeps the guess
             shown = reader(name)
             if name == case.reveals:
                 assert getattr(case, words) in shown, key
@@ -112,8 +114,8 @@ def test_a_guess_belongs_to_its_question(lesson, reader):
     assert OPEN in reader(lesson.QUESTIONS[keys[1]].reveals)
 
 
-def test_it_can_be_run_to_be_read(lesson, monkeypatch):
-    """Without a reader's guesses: questions and answers are folded text, and nothing is live that asks."""
+def test_a_lesson_can_be_run_for_reading(lesson, monkeypatch):
+    """Without guesses, questions and answers are folded text, and no question is a widget."""
     monkeypatch.setenv("GRADLAB_READING", "1")
     run = run_twice(lesson.LESSON, times=1)[0]
     for key, case in lesson.QUESTIONS.items():

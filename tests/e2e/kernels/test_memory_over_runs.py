@@ -1,4 +1,4 @@
-"""The same cell, again and again in one kernel: a 50 MB graph, its report and a Jacobian's widget. Memory stays flat."""
+"""Memory stays constant while one kernel runs a cell repeatedly that makes a 50 MB graph, a report and a Jacobian's widget."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ view
 
 
 @pytest.mark.exhaustive
-def test_memory_stays_flat_over_50_runs():
+def test_memory_is_constant_over_50_runs():
     from jupyter_client.manager import start_new_kernel
 
     manager, client = start_new_kernel(kernel_name="python3")
@@ -49,7 +49,7 @@ def test_memory_stays_flat_over_50_runs():
             run(REPORT)
             run(WIDGET)
             said = [content["text"] for content in run("print(resident())") if content.get("name") == "stdout"]
-            sizes.append(float("".join(said)))  # a line may come in several messages
+            sizes.append(float("".join(said)))  # a line may be sent in several messages
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)

@@ -1,4 +1,4 @@
-"""The tour, quickstart.ipynb: run twice, top to bottom, in one kernel, with PyTorch and without."""
+"""Run quickstart.ipynb twice from top to bottom in one kernel, with and without PyTorch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def library(request):
 
 @pytest.fixture(scope="module")
 def runs(library, tmp_path_factory):
-    """The code cells of two runs in one kernel."""
+    """Return the code cells of two runs in one kernel."""
     env = without_torch(tmp_path_factory.mktemp("site")) if library == "gradlab" else None
     return run_twice("quickstart.ipynb", env=env)
 
@@ -32,7 +32,7 @@ def texts(cell):
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_no_cell_fails_or_complains(runs, again):
+def test_no_cell_raises_or_warns(runs, again):
     outputs = [output for cell in runs[again] for output in cell.outputs]
     assert not [output for output in outputs if output.output_type == "error"]
     assert not [output.text for output in outputs if output.output_type == "stream" and output.name == "stderr"]
@@ -47,7 +47,7 @@ def test_a_grad_cell_shows_table_picture_and_code(runs, again, name):
     assert "with respect to" in card.data["text/plain"]
     assert "<table" in card.data["text/html"] or "<details" in card.data["text/html"]
     assert "<img " in card.data["text/html"]
-    assert ("Equivalent code" in below.data["text/plain"]) == (name not in ("broken", "fixed"))  # these call backward themselves
+    assert ("Equivalent code" in below.data["text/plain"]) == (name not in ("broken", "fixed"))  # these cells call backward
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -63,16 +63,18 @@ def test_the_tour_begins_with_a_problem_its_fix_and_the_difference(runs, library
     assert "Gone: out - y on line 12" in difference and "New:" not in difference
     assert types(cell(runs[again], "compare")) == [TABLE | PICTURE]
     assert runs[again][0].id == "load" and runs[again][1].id == "broken"
-    assert (cell(runs[again], "product").outputs[0].text.count("\n") == 1) == (library == "torch"), "which library ran"
+    assert (cell(runs[again], "product").outputs[0].text.count("\n") == 1) == (library == "torch"), "the library that ran"
 
 
-def test_the_first_report_shows_the_surprise_that_the_text_tells(runs):
-    """Every column of `a.grad` adds up to 0, and the edges to the means carry nothing."""
+def test_the_first_report_matches_the_text(runs):
+    """Every column of `a.grad` adds up to 0, and the edges to the means have a gradient of 0."""
     card = cell(runs[0], "loss").outputs[-2].data
     pictures = [unquote(unescape(data)) for data in re.findall(r"svg\+xml,([^']+)'", card["text/html"])]
     maps = {name: svg for svg in pictures for name in ("a.grad", "b.grad") if f">{name}<" in svg}
     for svg in maps.values():
-        texts = re.findall(r'<text x="[.\d]+" y="[.\d]+" fill="#[0-9a-f]{6}">([−.\d]+)<', svg)  # their size is their group's
+        texts = re.findall(
+            r'<text x="[.\d]+" y="[.\d]+" fill="#[0-9a-f]{6}">([−.\d]+)<', svg
+        )  # they inherit the size of their group
         numbers = [float(text.replace("−", "-")) for text in texts]
         assert len(numbers) == 24
         assert all(abs(sum(numbers[column::4])) < 0.003 for column in range(4)), "rounded to three decimals"
@@ -94,7 +96,7 @@ def test_the_picture_of_the_live_view_is_complete(runs, again):
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_what_is_printed(runs, again):
+def test_printed_texts(runs, again):
     run = runs[again]
     assert cell(run, "chain").outputs[0].text.split() == [
         "NegBackward0",
@@ -118,7 +120,7 @@ def test_what_is_printed(runs, again):
 
 
 def test_the_second_run_shows_the_same(runs):
-    """Names are bound afresh, gradients replaced and not doubled."""
+    """Names are assigned again, and gradients are replaced and not accumulated."""
     for one, other in zip(*runs, strict=True):
         if one.id in ("broken", "fixed", "compare", "loss", "cube", "weights", "rows"):
             assert texts(one) == texts(other)

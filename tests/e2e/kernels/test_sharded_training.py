@@ -1,4 +1,4 @@
-"""A training whose parameters are sharded (FSDP2's DTensors) runs as it does by itself while it is watched and recorded."""
+"""Watching and recording do not change a training with sharded parameters (DTensors of FSDP2)."""
 
 import subprocess
 import sys

@@ -1,5 +1,4 @@
-"""What `reveal(…, then=…)` shows below its verdict in a notebook: all that it is, once there is a guess, and folded for someone
-who only reads."""
+"""`reveal(…, then=…)` displays an object below its verdict after a guess, or folded for readers without guesses."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 @pytest.fixture(scope="module", params=["", "1"])
 def run(request):
-    """run(source) -> the outputs of a cell; run.reading."""
+    """Function `run(source)` that returns the outputs of a cell; `run.reading` is True without guesses."""
     notebook = nbformat.v4.new_notebook()
     client = nbclient.NotebookClient(notebook, timeout=60, store_widget_state=False)
     with pytest.MonkeyPatch.context() as patch:

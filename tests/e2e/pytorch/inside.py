@@ -1,8 +1,8 @@
-"""A plugin of pytest's: each test runs inside `gl.tracing()` or `gl.watch()`, as GRADLAB_INSIDE says.
+"""Plugin of pytest that runs each test inside `gl.tracing()` or `gl.watch()`, according to GRADLAB_INSIDE.
 
     GRADLAB_INSIDE=tracing python -m pytest -p inside test_autograd.py
 
-The clock stands still, so that recording never pauses to save time.
+The clock is stopped, so that recording never pauses to save time.
 """
 
 import os

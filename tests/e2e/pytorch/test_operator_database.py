@@ -1,4 +1,4 @@
-"""PyTorch's database of operators: each gives the same when it is recorded, values and gradients, to the last bit."""
+"""Recording does not change the values and gradients of the operators in PyTorch's database, to the last bit."""
 
 import itertools
 import warnings
@@ -9,13 +9,13 @@ import gradlab as gl
 from gradlab.diagnose.faults import FaultWarning
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("expecttest")  # which torch's samples import
+pytest.importorskip("expecttest")  # needed by torch's samples
 pytestmark = [pytest.mark.torch, pytest.mark.exhaustive]
 
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
 
 SAMPLES, PARTS = 4, 8
-AGAIN = 8  # runs by which it is known whether a result depends on where memory lies
+AGAIN = 8  # runs that show whether a result depends on memory addresses
 
 
 def tensors_in(value):
@@ -28,7 +28,7 @@ def tensors_in(value):
 
 
 def run(operator, sample):
-    """The results of a sample, and the gradients of their sum."""
+    """Return the results of a sample and the gradients of their sum."""
     torch.manual_seed(0)
     results = list(tensors_in(operator(sample.input, *sample.args, **sample.kwargs)))
     inputs = [x for x in tensors_in((sample.input, sample.args, sample.kwargs)) if x.requires_grad and x.is_leaf]
@@ -54,7 +54,7 @@ def same(one, other):
 
 
 def depends_on_memory(operator, sample, plain):
-    """Whether the result differs where memory lies otherwise, as LAPACK's does of some problems."""
+    """Return whether the result depends on memory addresses, as that of LAPACK does for some problems."""
     held = []
     for n in range(AGAIN):
         held.append(bytearray(40 * n + 8))
@@ -64,7 +64,7 @@ def depends_on_memory(operator, sample, plain):
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_an_operator_that_is_recorded_gives_the_same(part):
+def test_recording_an_operator_does_not_change_its_results(part):
     looked_at, wrong = 0, []
     for operator in op_db[part::PARTS]:
         name = f"{operator.name}.{operator.variant_test_name}".rstrip(".")
@@ -75,12 +75,12 @@ def test_an_operator_that_is_recorded_gives_the_same(part):
             warnings.simplefilter("error", FaultWarning)
             try:
                 samples = list(itertools.islice(operator.sample_inputs("cpu", dtype, requires_grad=graded), SAMPLES))
-            except Exception:  # noqa: BLE001  (of another device, or of what is not installed)
+            except Exception:  # noqa: BLE001  (for another device or a missing package)
                 continue
             for sample in samples:
                 try:
                     plain = run(operator.op, sample)
-                except Exception:  # noqa: BLE001  (a sample that cannot be swept in this way)
+                except Exception:  # noqa: BLE001  (a sample without a backward pass of this form)
                     continue
                 looked_at += 1
                 try:

@@ -1,8 +1,8 @@
-"""PyTorch's own tests of autograd, each of them recorded and each of them watched: they pass as they do by themselves. And its
-tests of optimizers and modules under `gradlab doctor`.
+"""PyTorch's tests of autograd pass while they are recorded or watched, and its tests of optimizers and modules pass under
+`gradlab doctor`, if they pass by themselves.
 
-The files are those of the installed release, which its wheel does not have: from the folder that GRADLAB_PYTORCH_TESTS names
-(`test` of a checkout), else from GitHub, by the release's tag.
+The wheel of the installed release does not have these files. They are read from the folder GRADLAB_PYTORCH_TESTS (`test` of a
+checkout), or otherwise fetched from GitHub by the tag of the release.
 """
 
 import os
@@ -22,8 +22,8 @@ pytestmark = [pytest.mark.torch, pytest.mark.exhaustive]
 RELEASE = torch.__version__.partition("+")[0]
 AT = f"https://raw.githubusercontent.com/pytorch/pytorch/v{RELEASE}/test/"
 
-# While a program is recorded the graph of the last backward lives until the report is made, when the block ends: what a trace
-# tells of its nodes is read then. Each of these tests asks for something in such a graph to be gone at once.
+# While a program is recorded, the graph of the last backward is kept until the report is made at the end of the block, because a
+# trace reads its nodes then. Each of these tests expects that an object in such a graph is freed immediately.
 LIVE_LONGER = {
     "tracing": {
         "test_create_graph_and_full_backward_hook_cycle",
@@ -37,13 +37,13 @@ LIVE_LONGER = {
     },
     "watch": set(),
 }
-# torch's TestCase counts the function modes at the beginning and the end of a test: ours leaves while recording pauses.
+# torch's TestCase counts the function modes at the beginning and the end of a test; gradlab's is removed while recording pauses.
 PAUSED = "torch function mode stack was leaked"
 
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory):
-    """A function that puts one of the files, and what it imports, into a folder, and returns its path."""
+    """Function that writes one of the files and its imports into a folder, and returns its path."""
     folder = tmp_path_factory.mktemp("pytorch")
 
     def text_of(name):
@@ -80,7 +80,7 @@ def suite(tmp_path_factory):
 
 
 def verdicts(path, inside=""):
-    """What became of each test, by its name: "passed", "skipped", or the message that it failed with; and what was warned of."""
+    """Run a file of tests. Return the outcome of each test by name ("passed", "skipped" or the error message), and the output."""
     report = path.with_suffix(f".{inside or 'plain'}.xml")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", path.name]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
@@ -101,7 +101,7 @@ def verdicts(path, inside=""):
 
 
 @pytest.mark.parametrize("inside", ["tracing", "watch"])
-def test_the_tests_of_autograd_pass_inside(suite, inside):
+def test_the_tests_of_autograd_pass_while_recorded_or_watched(suite, inside):
     path = suite("test_autograd.py", "autograd/test_complex.py", "autograd/test_functional.py", "autograd/test_logging.py")
     plain, _ = verdicts(path)
     seen, said = verdicts(path, inside)
@@ -114,7 +114,7 @@ def test_the_tests_of_autograd_pass_inside(suite, inside):
 
 
 @pytest.mark.parametrize("name", ["test_optim.py", "test_nn.py"])
-def test_a_suite_under_the_doctor_fails_where_it_fails_by_itself(suite, name):
+def test_a_suite_has_the_same_failures_under_the_doctor(suite, name):
     path = suite(name)
 
     def failures(*command):

@@ -254,11 +254,11 @@ class DistributedRun:
         store = self.runner.store
         if not self.made or store.plan is None:
             return
-        whose = f"{self.made:,} of {self.total:,} blocks are of {self.pool.name}, equal to one process's with this plan"
+        whose = f"{self.made:,} of {self.total:,} blocks are from {self.pool.name} and equal those of one process with this plan"
         if self.differences:
-            said = f"{whose} to rounding: {'; '.join(list(self.differences)[:3])}"
+            said = f"{whose} up to rounding: {'; '.join(list(self.differences)[:3])}"
         elif self.here.get("the device", "cpu") != "cpu":
-            said = f"{whose} to rounding: a GPU's kernels may add in any order"
+            said = f"{whose} up to rounding: kernels of a GPU may add in any order"
         else:
-            said = f"{whose} to the bit: versions, BLAS, kernels and threads agree"
+            said = f"{whose} bit for bit: versions, BLAS, kernels and threads agree"
         store.plan = replace(store.plan, equality=said)

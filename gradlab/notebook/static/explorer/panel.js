@@ -161,7 +161,7 @@ function panelView(data, go) {
   return {
     root,
 
-    /** Show what is known without the kernel, until its answer arrives. @param {number} node @param {Fold | null} fold */
+    /** Show what the page knows until the kernel answers. @param {number} node @param {Fold | null} fold */
     wait(node, fold) {
       const place = data.span(node),
         words = [data.operation(node), data.made(node), data.about.wheres[place] ?? "", data.module(node)];

@@ -19,7 +19,7 @@ import { membersText } from "./words.js";
 /**
  * @param {Shown} shown
  * @param {Ask} ask
- * @param {() => void} changed draw what is shown
+ * @param {() => void} changed draw the view
  */
 function colouring(shown, ask, changed) {
   const root = html("div", { class: "gl-grouplist", hidden: "" });

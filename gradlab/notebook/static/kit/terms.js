@@ -5,7 +5,7 @@ import { html } from "./dom.js";
 /**
  * @param {Record<string, string>} terms the explanations by name
  * @param {string} name
- * @param {string} [text] what is shown
+ * @param {string} [text] the visible text
  */
 function term(terms, name, text = name) {
   return html("abbr", { tabindex: "0", title: terms[name], "data-gradlab-term": name }, text);

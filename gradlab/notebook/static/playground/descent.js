@@ -69,7 +69,7 @@ function descent({ optimizers, rates, recorded }, ask) {
     ),
 
     /**
-     * @param {{ optimizer: string, lr: number, steps: number, ended: string, told: string, descentCode: string, running: boolean }} frame
+     * @param {{ optimizer: string, lr: number, steps: number, ended: string, course: string, descentCode: string, running: boolean }} frame
      * @param {boolean} follow whether the controls take over the frame's settings
      */
     update(frame, follow) {
@@ -77,7 +77,7 @@ function descent({ optimizers, rates, recorded }, ask) {
         choice.value = frame.optimizer;
         set(frame.lr, false);
       }
-      course.textContent = frame.told;
+      course.textContent = frame.course;
       code.textContent = frame.descentCode;
       run.textContent = frame.running ? "running …" : "run";
       for (const node of [step, run]) disable(node, frame.ended !== "");

@@ -64,7 +64,7 @@ function modelOf({ about, places, frames, path, still }) {
         frame = {
           ...frame,
           ended: "elsewhere",
-          told: "This saved page has only the path from its first point. Reset returns there.",
+          course: "This saved page has only the path from its first point. Reset returns there.",
         };
     } else if (["step", "run", "reset"].includes(message.ask)) {
       steps = message.ask === "reset" ? 0 : Math.min(message.ask === "run" ? path.length - 1 : steps + 1, path.length - 1);

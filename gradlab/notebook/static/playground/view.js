@@ -267,7 +267,7 @@ function render({ model, el }) {
     code.textContent = frame.code;
     differenceCode.textContent = frame.differenceCode;
     const sentence = frame.head.map((/** @type {Span} */ [text]) => text).join("");
-    spoken.textContent = `${sentence} ${frame.steps ? frame.told : frame.checked}`;
+    spoken.textContent = `${sentence} ${frame.steps ? frame.course : frame.checked}`;
   }
 
   /**

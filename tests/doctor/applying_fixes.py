@@ -1,6 +1,6 @@
-"""Advice typed in: "`new` in place of `old`", "`new` before `old`" and "`new` after `old`" of a fix, done to the cells of a row.
+"""Apply the advice of a fix to the cells of a row: "`new` in place of `old`", "`new` before `old`" and "`new` after `old`".
 
-Pieces that are joined by "and" are one change; others are alternatives, each of which is to cure alone.
+Pieces joined by "and" are one change. Others are alternatives, each of which must cure the fault alone.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 FORM = re.compile(r"`([^`]+)` (in place of|before|after) `([^`]+)`")
-NAME = re.compile(r"[A-Za-z_][\w.]*(\[[^\][]*\][\w.]*)*(=\w+)?")  # of a variable, an attribute or item, a function, an argument
+NAME = re.compile(r"[A-Za-z_][\w.]*(\[[^\][]*\][\w.]*)*(=\w+)?")  # a variable, an attribute or item, a function, an argument
 
 Piece = tuple[str, str, str]
 
 
-def advised(fix: str) -> list[list[Piece]]:
-    """The changes that a fix says to make, each of pieces (new, how, old)."""
+def changes_in(fix: str) -> list[list[Piece]]:
+    """Return the changes that a fix asks for, each a list of pieces (new, how, old)."""
     changes: list[list[Piece]] = []
     end = -1
     for found in FORM.finditer(fix):
@@ -30,17 +30,17 @@ def advised(fix: str) -> list[list[Piece]]:
     return changes
 
 
-def beside(fix: str, texts: Sequence[str]) -> list[str]:
-    """What a fix has between backticks besides what it says to type, and is neither a name nor a part of the cells."""
+def other_code(fix: str, texts: Sequence[str]) -> list[str]:
+    """Return the quoted code in a fix that is not part of a change, not a name and not in the cells."""
     quoted = re.findall(r"`([^`]+)`", FORM.sub("", fix))
     source = {
-        squeezed(ast.unparse(node).partition("\n")[0])
+        without_spaces(ast.unparse(node).partition("\n")[0])
         for text in texts
         for node in ast.walk(ast.parse(text.removeprefix("%%grad")))
         if isinstance(node, (ast.expr, ast.stmt))
     }
     codes = [code for code in quoted if not NAME.fullmatch(code)]
-    whole = [squeezed(as_parsed(code)) for code in codes]
+    whole = [without_spaces(normalize(code)) for code in codes]
     return [
         code
         for code, text in zip(codes, whole, strict=True)
@@ -48,14 +48,14 @@ def beside(fix: str, texts: Sequence[str]) -> list[str]:
     ]
 
 
-def spelled_otherwise(fix: str, texts: Sequence[str]) -> list[str]:
-    """The code that a fix says is there, and does not stand in the cells letter by letter."""
+def misquoted_code(fix: str, texts: Sequence[str]) -> list[str]:
+    """Return the code that a fix replaces and that does not occur literally in the cells."""
     text = " ".join("\n".join(texts).split())
-    return [old for change in advised(fix) for _, _, old in change if old not in text]
+    return [old for change in changes_in(fix) for _, _, old in change if old not in text]
 
 
-def as_parsed(code: str) -> str:
-    """Code as Python would write it."""
+def normalize(code: str) -> str:
+    """Return code as `ast.unparse` writes it."""
     try:
         return ast.unparse(ast.parse(code))
     except SyntaxError:
@@ -63,25 +63,24 @@ def as_parsed(code: str) -> str:
 
 
 def form_of(fix: str) -> str:
-    """Whether a fix is code, a sentence, or missing."""
-    return "code" if advised(fix) else "sentence" if fix else "without"
+    """Return whether a fix is code, a sentence, or missing."""
+    return "code" if changes_in(fix) else "sentence" if fix else "without"
 
 
-def squeezed(text: str) -> str:
+def without_spaces(text: str) -> str:
     return "".join(text.split()).replace('"', "'")
 
 
-def followed(texts: Sequence[str], line: int | None, change: Sequence[Piece]) -> tuple[str, ...] | None:
-    """The cells with a change made that a fix says to make; None if a piece of it is not there."""
+def apply_change(texts: Sequence[str], line: int | None, change: Sequence[Piece]) -> tuple[str, ...] | None:
+    """Return the cells with a change applied, or None if a piece of it does not occur."""
     made: Any = tuple(texts)
     for piece in change:
-        made = made and typed(made, line, piece)
+        made = made and apply_piece(made, line, piece)
     return made
 
 
-def typed(texts: Sequence[str], line: int | None, advice: Piece) -> tuple[str, ...] | None:
-    """The cells with one piece of advice followed; on `line` of the last cell if `old` stands there, else where it stands first.
-    None if it stands nowhere."""
+def apply_piece(texts: Sequence[str], line: int | None, advice: Piece) -> tuple[str, ...] | None:
+    """Return the cells with one piece applied on `line` of the last cell, or else where `old` first occurs; None if nowhere."""
     new, how, old = advice
     orders = [(len(texts) - 1, line), (len(texts) - 1, None), *((cell, None) for cell in range(len(texts) - 1))]
     for cell, only in orders:
@@ -96,7 +95,7 @@ def typed(texts: Sequence[str], line: int | None, advice: Piece) -> tuple[str, .
 
 
 class Change(ast.NodeTransformer):
-    """Replaces what reads as `old` once in a program, or puts something before or after it."""
+    """Replace one occurrence of `old` in a program, or insert code before or after it."""
 
     def __init__(self, new: str, how: str, old: str, line: int | None) -> None:
         self.new, self.how, self.line, self.done = ast.parse(new).body, how, line, False

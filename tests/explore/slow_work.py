@@ -1,7 +1,7 @@
-"""Work that takes a while, block by block, and a process of its own that does it: what tests of clusters stop in the middle.
+"""A slow Jacobian that tests of clusters stop in the middle, and a program that computes it in a separate process.
 
-`python slowly.py ADDRESS STORE METHOD GATE` computes it on the cluster at an address, says how far it is, and goes on with what
-the store has.
+`python slow_work.py ADDRESS STORE METHOD GATE` computes it on the cluster at an address, prints its progress, and resumes from
+the store.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ START = np.linspace(0.1, 2.0, SIZE)
 
 
 class Slow(gl.autograd.Function):
-    """The cube, with slow derivatives, backward and forward; in the middle they wait for a gate, if there is one."""
+    """The cube, with slow backward and forward derivatives. The middle one waits for a gate, if there is one."""
 
     @staticmethod
     def forward(ctx, x, gate):
@@ -41,7 +41,7 @@ class Slow(gl.autograd.Function):
 
 
 def while_time_passes(v, gate):
-    """Return v after a delay. `gate`: the path of a `waiting.Gate`, for a row or column in the middle."""
+    """Return v after a delay, or for the row or column in the middle after `gate`, the path of a `waiting.Gate`."""
     at = np.flatnonzero(v)
     if gate is not None and SIZE // 2 in at and len(at) <= 2:
         Path(gate).read_text()
@@ -51,12 +51,12 @@ def while_time_passes(v, gate):
 
 
 def slow(x, gate=None):
-    """Each element with its neighbours': a band, by slow sweeps."""
+    """Combine each element with its neighbour, which gives a banded Jacobian with slow sweeps."""
     y = Slow.apply(x, gate)
     return gl.sin(y) + gl.roll(y, 1) * x
 
 
-def asked(f=slow, method="batched", **options):
+def make_jacobian(f=slow, method="batched", **options):
     return gl.jacobian(f, gl.tensor(START, dtype=gl.float64), method=method, chunk_size=1, **options)
 
 
@@ -65,8 +65,8 @@ def pattern():
     return np.concatenate([i, i]), np.concatenate([i, (i - 1) % SIZE])
 
 
-def expected():
-    """∂slow/∂x, worked by hand."""
+def expected_jacobian():
+    """Return ∂slow/∂x, worked out by hand."""
     x = START
     back = np.roll(x, 1)
     J = np.diag(np.cos(x**3) * 3 * x**2 + back**3)
@@ -84,7 +84,7 @@ def main():
         sys.stdout.flush()
 
     with Client(address, set_as_default=False) as client:
-        J = asked(partial(slow, gate=gate), method, out=store, resume=True, executor=client, progress=say)
+        J = make_jacobian(partial(slow, gate=gate), method, out=store, resume=True, executor=client, progress=say)
         say("began")
         J.compute()
         say("done")

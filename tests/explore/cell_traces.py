@@ -1,4 +1,4 @@
-"""For tests: programs that run as a `%%grad` cell does, and are recorded."""
+"""Run programs as `%%grad` cells and record them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gradlab.explore.trace.recorder import Recorder
 _NUMBERS = count(1)
 
 
-def traced(source, space):
-    """Run the lines below `%%grad` in a namespace, as a cell; the trace of its last sweep."""
+def trace_cell(source, space):
+    """Run lines as a cell below `%%grad` in a namespace, and return the trace of its last sweep."""
     lines = ["%%grad", *source.strip("\n").splitlines()]
     name = f"<cell of a test {next(_NUMBERS)}>"
     linecache.cache[name] = (len(source), None, [f"{line}\n" for line in lines], name)

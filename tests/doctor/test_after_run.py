@@ -1,4 +1,4 @@
-"""`%doctor` after a run that nobody watched: the error and its line, what is left, and silence where nothing is wrong."""
+"""`%doctor` after a run that was not recorded: errors and their lines, faults in the remaining state, and healthy states."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 import weakref
 
 import pytest
-from leavings import HEALTHY, NET, SICK
-from typing_in import advised, beside, followed, form_of, spelled_otherwise
-from wrecks import WORDS, WRECKS
+from applying_fixes import apply_change, changes_in, form_of, misquoted_code, other_code
+from failing_rows import FAILING_ROWS, WORDS
+from states_after_runs import FAULTY, HEALTHY, NET
 
 import gradlab as gl
 from gradlab.explore.doctor.session import NOTEBOOK
@@ -18,7 +18,7 @@ TORCH = (pytest.mark.torch,)
 
 
 def each(table, live=()):
-    """Every row with every library that it runs on; `live` are further marks of a row on PyTorch that gradlab runs, too."""
+    """Return every row with every library it runs with; `live` has further marks for PyTorch if gradlab runs the row, too."""
     return [
         pytest.param(
             name,
@@ -31,62 +31,62 @@ def each(table, live=()):
     ]
 
 
-def asked(shell):
+def diagnosis(shell):
     return shell.ok("%doctor").result
 
 
-@pytest.mark.parametrize(("name", "library"), each(WRECKS))
-def test_an_error_is_told_with_its_line(run, shell, name, library):
-    row = WRECKS[name]
+@pytest.mark.parametrize(("name", "library"), each(FAILING_ROWS))
+def test_an_error_is_reported_with_its_line(run, shell, name, library):
+    row = FAILING_ROWS[name]
     ran = run(library, row.texts)
-    assert ran.error is not None, "the row does not fail"
-    found = asked(shell)
+    assert ran.error is not None, "the row raises no error"
+    found = diagnosis(shell)
     assert [one.kind for one in found.findings][:1] == [row.kind], found
     first = found.findings[0]
     assert first.line == row.line, found
     for word in row.says:
-        assert word in spelled(str(first)), found
+        assert word in with_torch_prefix(str(first)), found
     assert "%%doctor" in found.unseen[-1]
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("name", "library"), each(WRECKS))
-def test_a_cure_cures(run, shell, name, library):
-    row = WRECKS[name]
+@pytest.mark.parametrize(("name", "library"), each(FAILING_ROWS))
+def test_a_cure_removes_the_error(run, shell, name, library):
+    row = FAILING_ROWS[name]
     for cured in row.cured:
         ran = run(library, cured)
         assert ran.error is None, ran.said
-        assert not [one for one in asked(shell).findings if one.kind == row.kind], "it is still reported"
+        assert not [one for one in diagnosis(shell).findings if one.kind == row.kind], "it is still reported"
         ran.leave()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "library"), each(WRECKS, live=(pytest.mark.exhaustive,)))
+@pytest.mark.parametrize(("name", "library"), each(FAILING_ROWS, live=(pytest.mark.exhaustive,)))
 def test_the_advice_cures(run, shell, record_property, name, library):
-    """Each change that a fix says to make is made in the cells: they end well, and nothing is reported."""
-    row = WRECKS[name]
+    """The cells run without an error and without a finding after each change that the fix asks for."""
+    row = FAILING_ROWS[name]
     ran = run(library, row.texts)
-    first = asked(shell).findings[0]
+    first = diagnosis(shell).findings[0]
     ran.leave()
-    assert bool(advised(first.fix)) != (name in WORDS), first.fix
-    for change in advised(first.fix):
-        texts = followed(row.texts, first.line, change)
+    assert bool(changes_in(first.fix)) != (name in WORDS), first.fix
+    for change in changes_in(first.fix):
+        texts = apply_change(row.texts, first.line, change)
         assert texts is not None, f"{change} is not in the cells"
         ran = run(library, texts)
         assert ran.error is None, (change, ran.said)
-        found = asked(shell)
+        found = diagnosis(shell)
         assert not found.findings, (change, found)
         ran.leave()
-    assert not beside(first.fix, row.texts) + spelled_otherwise(first.fix, row.texts), first.fix
+    assert not other_code(first.fix, row.texts) + misquoted_code(first.fix, row.texts), first.fix
     record_property("fix", form_of(first.fix))
 
 
-def test_what_is_words_is_a_row():
-    assert set(WORDS) <= set(WRECKS)
+def test_rows_with_advice_in_words_exist():
+    assert set(WORDS) <= set(FAILING_ROWS)
 
 
-def ran_through(run, shell, library, row):
-    """The cells of a row, of which all but the last may fail."""
+def run_row(run, shell, library, row):
+    """Run the cells of a row, of which all but the last may fail."""
     run(library, (NET,))
     for text in row.texts[:-1]:
         shell.run(text)
@@ -95,19 +95,19 @@ def ran_through(run, shell, library, row):
 
 
 @pytest.mark.parametrize(("name", "library"), each(HEALTHY))
-def test_the_healthy_are_left_alone(run, shell, name, library):
-    ran_through(run, shell, library, HEALTHY[name])
-    found = asked(shell)
+def test_a_healthy_state_has_no_finding(run, shell, name, library):
+    run_row(run, shell, library, HEALTHY[name])
+    found = diagnosis(shell)
     assert not found.findings, found
     assert "could not be checked" not in str(found)
     assert "%%doctor" in found.unseen[-1]
 
 
-@pytest.mark.parametrize(("name", "library"), each(SICK))
-def test_what_is_left_tells(run, shell, name, library):
-    row = SICK[name]
-    ran_through(run, shell, library, row)
-    found = asked(shell)
+@pytest.mark.parametrize(("name", "library"), each(FAULTY))
+def test_a_fault_is_found_in_the_remaining_state(run, shell, name, library):
+    row = FAULTY[name]
+    run_row(run, shell, library, row)
+    found = diagnosis(shell)
     assert [one.kind for one in found.findings] == [row.kind], found
     for word in row.says:
         assert word in str(found.findings[0]), found
@@ -115,68 +115,64 @@ def test_what_is_left_tells(run, shell, name, library):
 
 def test_tables_are_broad():
     assert len(HEALTHY) >= 30
-    assert len(WRECKS) >= 45
+    assert len(FAILING_ROWS) >= 45
 
 
-def spelled(text):
-    """Both names are the library's there."""
+def with_torch_prefix(text):
+    """Replace the prefix `gl.`, since both names are the same library in the cells."""
     return text.replace("gl.", "torch.")
 
 
-def squeezed(text):
-    return "".join(text.split()).replace('"', "'")
-
-
-# ----------------------------------------------------------------------------------------------------- what %doctor speaks of
-def test_the_error_stands_until_something_else_runs(run, shell):
+# ------------------------------------------------------------------------------------------------------- what %doctor reports
+def test_an_error_is_reported_until_something_else_runs(run, shell):
     run("gradlab", ("w = torch.ones(3, requires_grad=True)", "(w * 2).backward()"))
     shell.ok("import math\nprint(w.shape)")
     shell.ok("def f(x):\n    return x * 2")
-    assert [one.kind for one in asked(shell).findings] == ["not-scalar"]
+    assert [one.kind for one in diagnosis(shell).findings] == ["not-scalar"]
     shell.ok("loss = f(w).sum()\nloss.backward()")
-    found = asked(shell)
+    found = diagnosis(shell)
     assert not found.findings
     assert "ended with RuntimeError" in str(found)
     shell.run("(w * 3).backward()")
-    assert "`(w * 3).backward()`" in str(asked(shell).findings[0])
+    assert "`(w * 3).backward()`" in str(diagnosis(shell).findings[0])
 
 
-def test_a_seen_cell_is_the_last_word_until_something_is_computed(run, shell):
+def test_a_diagnosis_is_repeated_until_something_is_computed(run, shell):
     run("gradlab", ("w = torch.ones(3, requires_grad=True); b = torch.zeros(3, requires_grad=True)",))
     shell.ok("%%doctor -q\nloss = ((w * 2).detach() + b).sum()\nloss.backward()")
-    seen = asked(shell)
+    seen = diagnosis(shell)
     assert [one.kind for one in seen.findings] == ["detached"]
     shell.ok("print(loss, w.grad, b.grad)")
-    assert asked(shell) is seen
+    assert diagnosis(shell) is seen
     shell.ok("w.grad = None; b.grad = None\nloss = (w * 2 + b).sum()\nloss.backward()")
-    assert asked(shell) is not seen
-    assert not asked(shell).findings
+    assert diagnosis(shell) is not seen
+    assert not diagnosis(shell).findings
 
 
-def test_an_error_that_is_no_gradients_is_named_and_no_more(run, shell):
+def test_an_error_unrelated_to_gradients_is_only_named(run, shell):
     run("gradlab", ("net = nn.Linear(2, 1)\nopt = optim.SGD(net.parameters(), lr=0.1)", "x = 1\nnames[x]"))
-    found = asked(shell)
+    found = diagnosis(shell)
     assert not found.findings
     assert "`names[x]` on line 2 with NameError" in str(found)
 
 
-def test_an_error_in_a_file_of_the_users(run, shell, tmp_path, monkeypatch):
+def test_an_error_in_a_file_of_the_user(run, shell, tmp_path, monkeypatch):
     (tmp_path / "their_model.py").write_text("def act(h):\n    return h.reshape(2, 3) @ h.reshape(2, 3)\n")
     monkeypatch.syspath_prepend(tmp_path)
     run("gradlab", ("import their_model\nh = torch.ones(6, requires_grad=True)", "y = h * 2\nz = their_model.act(y)"))
-    found = asked(shell).findings[0]
+    found = diagnosis(shell).findings[0]
     assert (found.kind, found.line) == ("shape", 2)
     assert "their_model.py line 2" in found.message
 
 
 # --------------------------------------------------------------------------------------------------------------- %%doctor
-def test_a_doctor_cell_says_findings_only_and_calls_no_backward(run, shell):
+def test_a_doctor_cell_prints_only_findings_and_calls_no_backward(run, shell):
     run("gradlab", ("w = torch.ones(3, requires_grad=True); b = torch.zeros(3, requires_grad=True)",))
     ran = shell.ok("%%doctor -o d\nloss = ((w * 2).detach() + b).sum()")
     assert [one.kind for one in shell.ns["d"].findings] == ["detached"]
     assert ran.text.startswith("Problem: `(w * 2).detach()` on line 2") and len(ran.outputs) == 1
     assert shell.ns["w"].grad is shell.ns["b"].grad is None
-    assert "d" in shell.ns and shell.ns["d"] is asked(shell)
+    assert "d" in shell.ns and shell.ns["d"] is diagnosis(shell)
 
 
 def test_a_healthy_doctor_cell(run, shell):
@@ -197,20 +193,20 @@ def test_a_model_from_code(library):
     X, Y = lib.randn(16, 4), lib.randn(16, 1)
     loss = F.mse_loss(net(X), Y)
     assert not gl.doctor(net, optimizer=opt, loss=loss).findings
-    assert all(p.grad is None for p in net.parameters()), "nothing is written"
+    assert all(p.grad is None for p in net.parameters()), "no gradient is written"
     loss.backward()
     assert not gl.doctor(net, optimizer=opt, loss=loss).findings
     found = gl.doctor(net, optimizer=opt)
     assert not found.findings and "%%doctor" in str(found)
     other = lib.optim.SGD(net[2].parameters(), lr=0.1)
-    assert not gl.doctor(net, optimizer=other).findings  # the head alone: a Note
+    assert not gl.doctor(net, optimizer=other).findings  # only the head is trained, which is a Note
     with lib.no_grad():
         net[0].weight[0, 0] = float("nan")
     assert [one.kind for one in gl.doctor(net, optimizer=[opt]).findings] == ["nan-weights"]
 
 
 @pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=TORCH)])
-def test_a_model_of_which_a_part_gets_nothing(library):
+def test_a_model_with_a_part_without_gradients(library):
     lib = pytest.importorskip(library)
     nn = lib.nn
     net = nn.ModuleList([nn.Linear(4, 1), nn.Linear(4, 1)])
@@ -245,22 +241,22 @@ def test_an_error_that_is_being_handled():
         (lambda net, opt, loss: gl.doctor(params=net), "takes a tensor"),
     ],
 )
-def test_wrong_arguments_are_refused(call, says):
+def test_wrong_arguments_are_errors(call, says):
     net = gl.nn.Linear(4, 1)
     with pytest.raises(TypeError, match=says):
         call(net, gl.optim.SGD(net.parameters(), lr=0.1), net(gl.ones(2, 4)).mean())
 
 
-def test_nothing_of_the_users_is_held(run, shell):
+def test_tensors_of_the_user_are_released(run, shell):
     run("gradlab", ("w = torch.ones(50, requires_grad=True)\nnet = nn.Linear(3, 1)", "loss = (w * 2).sum()\nloss.backward()"))
-    asked(shell)
+    diagnosis(shell)
     alive = [weakref.ref(shell.ns[name]) for name in ("w", "loss")]
     shell.ok("del w, loss")
     gc.collect()
     assert [one() for one in alive] == [None, None]
 
 
-# Rows of which a seen cell tells more than its error, in other words: the very operation, or an earlier line.
+# Rows for which a recorded cell gives more than its error, in other words: the exact operation, or an earlier line.
 OTHERWISE = {
     "a frozen model",
     "asked for too early",
@@ -273,10 +269,10 @@ OTHERWISE = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "library"), each(WRECKS, live=(pytest.mark.exhaustive,)))
-def test_an_error_of_a_seen_cell_has_its_line(run, name, library):
-    """Under `%%doctor` the first finding names the same line, one further down for the magic, and the same words."""
-    row = WRECKS[name]
+@pytest.mark.parametrize(("name", "library"), each(FAILING_ROWS, live=(pytest.mark.exhaustive,)))
+def test_an_error_under_doctor_has_its_line(run, name, library):
+    """Under `%%doctor`, the first finding names the same line, one further down because of the magic, with the same words."""
+    row = FAILING_ROWS[name]
     ran = run(library, (*row.texts[:-1], f"%%doctor\n{row.texts[-1]}"))
     assert ran.error is not None
     found = NOTEBOOK.last
@@ -288,4 +284,4 @@ def test_an_error_of_a_seen_cell_has_its_line(run, name, library):
     lines = (first.line, *first.lines)
     assert row.line is None or row.line + 1 in lines, found
     for word in row.says:
-        assert re.sub(r"line (\d+)", "line", word) in re.sub(r"line (\d+)", "line", spelled(str(first))), found
+        assert re.sub(r"line (\d+)", "line", word) in re.sub(r"line (\d+)", "line", with_torch_prefix(str(first))), found

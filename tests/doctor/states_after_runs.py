@@ -1,6 +1,6 @@
-"""What runs leave in a notebook: states in which nothing is wrong, and states with a fault. Cells are parted by `# %%`.
+"""States of a notebook after a run, some healthy and some with a fault. `# %%` separates cells.
 
-Names are those of `row_runs.PRELUDE`. `NET` is run before each.
+Names are those of `row_runs.PRELUDE`. `NET` runs before each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ X, Y = torch.randn(16, 4), torch.randn(16, 1)
 
 
 @dataclass(frozen=True)
-class Left:
+class State:
     name: str
     texts: tuple[str, ...]
     kind: str = ""
@@ -28,21 +28,21 @@ class Left:
     libraries: tuple[str, ...] = ("gradlab", "torch")
 
 
-HEALTHY: dict[str, Left] = {}
-SICK: dict[str, Left] = {}
+HEALTHY: dict[str, State] = {}
+FAULTY: dict[str, State] = {}
 
 
-def left(table: dict[str, Left], name: str, text: str, kind: str = "", *says: str) -> None:
+def add_row(table: dict[str, State], name: str, text: str, kind: str = "", *says: str) -> None:
     assert name not in table
-    table[name] = Left(name, tuple(cell.strip("\n") for cell in inspect.cleandoc(text).split("# %%\n")), kind, says)
+    table[name] = State(name, tuple(cell.strip("\n") for cell in inspect.cleandoc(text).split("# %%\n")), kind, says)
 
 
 def healthy(name: str, text: str) -> None:
-    left(HEALTHY, name, text)
+    add_row(HEALTHY, name, text)
 
 
-def sick(name: str, kind: str, text: str, *says: str) -> None:
-    left(SICK, name, text, kind, *says)
+def faulty(name: str, kind: str, text: str, *says: str) -> None:
+    add_row(FAULTY, name, text, kind, *says)
 
 
 STEPS = """
@@ -54,19 +54,19 @@ STEPS = """
 """
 
 
-def trained(opt: str = "optim.SGD(net.parameters(), lr=0.1)", n: int = 3) -> str:
+def training_loop(opt: str = "optim.SGD(net.parameters(), lr=0.1)", n: int = 3) -> str:
     return f"    net = Net()\n    opt = {opt}{STEPS.format(n=n)}"
 
 
-healthy("a plain loop", trained())
-healthy("Adam", trained("optim.Adam(net.parameters())"))
-healthy("cleared after the step", trained() + "    opt.zero_grad()\n")
-healthy("cleared to zeros", trained() + "    opt.zero_grad(set_to_none=False)\n")
+healthy("a plain loop", training_loop())
+healthy("Adam", training_loop("optim.Adam(net.parameters())"))
+healthy("cleared after the step", training_loop() + "    opt.zero_grad()\n")
+healthy("cleared to zeros", training_loop() + "    opt.zero_grad(set_to_none=False)\n")
 healthy("a model that is only made", "    net = Net()\n    opt = optim.Adam(net.parameters(), lr=0.1)\n")
 healthy("a model without an optimizer", "    net = Net()\n    loss = F.mse_loss(net(X), Y)\n    loss.backward()\n")
-healthy("evaluated afterwards", trained() + "    with torch.no_grad():\n        val_loss = F.mse_loss(net(X), Y)\n")
-healthy("a loss that is kept as a number", trained() + "    loss = loss.detach()\n    best = loss.item()\n")
-healthy("frozen for use when it is trained", trained(n=8) + "    net.requires_grad_(False)\n    opt.zero_grad()\n")
+healthy("evaluated afterwards", training_loop() + "    with torch.no_grad():\n        val_loss = F.mse_loss(net(X), Y)\n")
+healthy("a loss that is kept as a number", training_loop() + "    loss = loss.detach()\n    best = loss.item()\n")
+healthy("frozen for use when it is trained", training_loop(n=8) + "    net.requires_grad_(False)\n    opt.zero_grad()\n")
 healthy("a target network", """
     import copy
     net = Net()
@@ -252,7 +252,7 @@ healthy("a model for each fold", """
         loss.backward()
         opt.step()
 """)  # fmt: skip
-healthy("a new model beside the old optimizer", trained() + "    net = Net(6)\n")
+healthy("a new model beside the old optimizer", training_loop() + "    net = Net(6)\n")
 healthy("a failed cell that was mended", """
     net = Net()
     opt = optim.SGD(net.parameters(), lr=0.1)
@@ -276,11 +276,11 @@ healthy("a notebook that only infers", """
 """)  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------------- with a fault
-sick("NaN in the weights", "nan-weights", trained() + """
+faulty("NaN in the weights", "nan-weights", training_loop() + """
     with torch.no_grad():
         net.body.weight[0, 0] = float("nan")
 """, "`net.body.weight`")  # fmt: skip
-sick("a diverged run", "nan-weights", """
+faulty("a diverged run", "nan-weights", """
     net = nn.Linear(4, 1)
     opt = optim.SGD(net.parameters(), lr=1e30)
     for step in range(4):
@@ -289,13 +289,13 @@ sick("a diverged run", "nan-weights", """
         loss.backward()
         opt.step()
 """, "`net.weight`")  # fmt: skip
-sick("NaN in a gradient", "nan-gradient", """
+faulty("NaN in a gradient", "nan-gradient", """
     w = nn.Linear(4, 1)
     opt = optim.SGD(w.parameters(), lr=0.1)
     loss = torch.sqrt((w(X) * 0).pow(2)).mean()
     loss.backward()
 """, "`w.weight`", "NaN")  # fmt: skip
-sick("a loss that is no number", "nan-loss", """
+faulty("a loss that is NaN", "nan-loss", """
     net = Net()
     opt = optim.SGD(net.parameters(), lr=0.1)
     loss = torch.log(net(X).pow(2).mean() * 0 - 1)
@@ -307,21 +307,21 @@ UNUSED = """
             self.extra = nn.Linear(4, 1)
     net = Wide()
 """
-sick("a layer that is not used", "no-gradient", UNUSED + "    opt = optim.SGD(net.parameters(), lr=0.1)" + STEPS.format(n=9),
+faulty("a layer that is not used", "no-gradient", UNUSED + "    opt = optim.SGD(net.parameters(), lr=0.1)" + STEPS.format(n=9),
      "`net.extra.weight`")  # fmt: skip
-sick(
+faulty(
     "a layer that is not used, no optimizer",
     "no-gradient",
     UNUSED + "    F.mse_loss(net(X), Y).backward();\n",
     "`net.extra.weight`",
 )
-sick("a layer that is not used, all cleared, Adam", "no-gradient",
+faulty("a layer that is not used, all cleared, Adam", "no-gradient",
      UNUSED + "    opt = optim.Adam(net.parameters())" + STEPS.format(n=3) + "    opt.zero_grad()\n",
      "`net.extra.weight`", "steps")  # fmt: skip
-sick("a layer that is not used, all cleared, plain descent", "no-gradient",
+faulty("a layer that is not used, all cleared, plain descent", "no-gradient",
      UNUSED + "    opt = optim.SGD(net.parameters(), lr=0.1)" + STEPS.format(n=9) + "    opt.zero_grad()\n", "`net.extra.weight`",
      "`loss`")  # fmt: skip
-sick("a cut before the first layer", "no-gradient", """
+faulty("a cut before the first layer", "no-gradient", """
     net = Net()
     opt = optim.Adam(net.parameters())
     for step in range(3):
@@ -331,19 +331,19 @@ sick("a cut before the first layer", "no-gradient", """
         loss.backward()
         opt.step()
 """, "`net.body.weight`")  # fmt: skip
-sick("a model that was made again", "stale-optimizer", """
+faulty("a model that was made again", "stale-optimizer", """
     net = Net()
     opt = optim.SGD(net.parameters(), lr=0.1)
     # %%
     net = Net()
     # %%
 """ + STEPS.format(n=2), "`opt`", "4 tensors")  # fmt: skip
-sick("a head that was replaced", "stale-optimizer", """
+faulty("a head that was replaced", "stale-optimizer", """
     net = Net()
     opt = optim.Adam(net.parameters())
     net.head = nn.Linear(8, 1)
 """ + STEPS.format(n=2), "`net.head.weight`")  # fmt: skip
-sick("layers in a plain list", "stale-optimizer", """
+faulty("layers in a plain list", "stale-optimizer", """
     class Deep(nn.Module):
         def __init__(self):
             super().__init__()
@@ -356,11 +356,11 @@ sick("layers in a plain list", "stale-optimizer", """
     net = Deep()
     opt = optim.SGD(net.parameters(), lr=0.1)
 """ + STEPS.format(n=2), "`net.hidden`", "ModuleList")  # fmt: skip
-sick("everything is frozen", "frozen", """
+faulty("everything is frozen", "frozen", """
     net = Net().requires_grad_(False)
     opt = optim.Adam(net.parameters())
 """, "requires_grad_() on `net`")  # fmt: skip
-sick("units that are all shut", "zero-gradient", """
+faulty("units that are all shut", "zero-gradient", """
     net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
     with torch.no_grad():
         net[0].bias -= 100
