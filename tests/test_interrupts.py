@@ -44,13 +44,13 @@ class Doubled(gl.autograd.Function):
 
 
 class Onlooker(Observer):
-    def begin(self, sweep):
+    def on_sweep_begin(self, sweep):
         pass
 
-    def visit(self, node, g, cotangents):
+    def on_node(self, node, g, cotangents):
         pass
 
-    def end(self, sweep, error):
+    def on_sweep_end(self, sweep, error):
         pass
 
 

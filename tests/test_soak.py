@@ -156,7 +156,7 @@ def while_unpacking(training, i, error):
 
 def in_an_observer(training, i, error):
     class FailingObserver(Observer):
-        def visit(self, node, g, cotangents):
+        def on_node(self, node, g, cotangents):
             if node.name() == "TanhBackward0":
                 raise error
 

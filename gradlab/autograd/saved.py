@@ -134,7 +134,7 @@ class _MutationContext(Observer):
             )
         return saved
 
-    def before_write(self, tensor: Tensor) -> None:
+    def on_before_write(self, tensor: Tensor) -> None:
         """Copy the saved tensors that share the memory of `tensor`, once."""
         for weak in self._saved_of.pop(tensor.storage, ()):
             handle = weak()

@@ -157,7 +157,7 @@ def vjp_sweep(
         sweep = ReverseSweep(tuple(roots), lead, wanted, accumulates, tuple(outputs))
         error: BaseException | None = None
         for observer in watching:
-            observer.begin(sweep)
+            observer.on_sweep_begin(sweep)
         if not retain and any(observer.keeps_saved(sweep) for observer in watching):
             run.freed_at_end, retain = [], True
         try:
@@ -168,7 +168,7 @@ def vjp_sweep(
             raise
         finally:
             for observer in watching:
-                observer.end(sweep, error)
+                observer.on_sweep_end(sweep, error)
             error = None  # its traceback refers to this frame
     except MemoryError as error:
         raise out_of_memory("backward", error, [node for node, _ in roots]) from error
@@ -237,7 +237,7 @@ def _reverse(
             borrowed.add(node)
         if op is None:
             for observer in watching:
-                observer.visit(node, g, ())
+                observer.on_node(node, g, ())
             if wanted is None:
                 accumulate(node, g, traced, node in borrowed, hooks)
             continue
@@ -277,7 +277,7 @@ def _reverse(
             cotangents = _run_posthooks(node, edges, cotangents, g, lead, traced)
         if watching:
             for observer in watching:
-                observer.visit(node, g, cotangents)
+                observer.on_node(node, g, cotangents)
         if packed and type(saved) is UserSaved:
             borrowed.update(edges)  # type: ignore[arg-type]  # the user's rules may keep them too
         # 5. Add each result to the pending cotangent of its edge, or make the edge pending.

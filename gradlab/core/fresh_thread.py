@@ -24,7 +24,7 @@ class Stop(Observer):
     def __init__(self) -> None:
         self.requested = False
 
-    def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
+    def on_node(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
         """Raise if a stop was requested. For a leaf, this runs before its `.grad` is written."""
         if self.requested:
             raise KeyboardInterrupt

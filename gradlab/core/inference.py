@@ -44,14 +44,14 @@ class Inference(Observer):
         if type(source.storage) is InferenceStorage:  # it may be saved in place of the source
             result.storage = InferenceStorage()
 
-    def before_write(self, tensor: Any) -> None:
+    def on_before_write(self, tensor: Any) -> None:
         if not mode.inference and type(tensor.storage) is InferenceStorage:
             raise RuntimeError(
                 "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
                 "get a normal tensor before doing inplace update. Write x = x.clone() first."
             )
 
-    after_write = before_write  # for writes that are not announced
+    on_after_write = on_before_write  # for writes that are not announced
 
 
 INFERENCE = Inference()

@@ -48,7 +48,7 @@ class Observer:
         super().__init_subclass__()
         own = {name for name, value in vars(Observer).items() if callable(value) and getattr(cls, name) is not value}
         cls.sees_sweeps, cls.sees_operations = bool(own & SWEEP_METHODS), bool(own - SWEEP_METHODS)
-        cls.sees_nodes = "visit" in own
+        cls.sees_nodes = "on_node" in own
 
     def on_record(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         """Called after the primitive `op` computed `result` from the tensors `args` and the metadata `meta`.
@@ -56,10 +56,10 @@ class Observer:
         `result.node` is None if the call was not recorded.
         """
 
-    def before_write(self, tensor: Any) -> None:
+    def on_before_write(self, tensor: Any) -> None:
         """Called before an in-place write to the memory of `tensor`."""
 
-    def after_write(self, tensor: Any) -> None:
+    def on_after_write(self, tensor: Any) -> None:
         """Called after an in-place write to the memory of `tensor`."""
 
     def on_data_replaced(self, tensor: Any) -> None:
@@ -113,24 +113,24 @@ class Observer:
     def sweep_origin(self) -> Any:
         """Return the object that a sweep starting here stores in the nodes it frees, or None."""
 
-    def begin(self, sweep: ReverseSweep) -> None:
+    def on_sweep_begin(self, sweep: ReverseSweep) -> None:
         """Called when a reverse sweep starts."""
 
     def keeps_saved(self, sweep: ReverseSweep) -> bool:
-        """Return True to keep the saved tensors of all nodes until the `end` of the sweep."""
+        """Return True to keep the saved tensors of all nodes until the end of the sweep."""
         return False
 
-    def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
+    def on_node(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
         """Called after `node` turned the cotangent `g` into one cotangent per edge.
 
         The sweep may reuse the arrays: copy any that are kept.
         """
 
-    def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
+    def on_sweep_end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
         """Called at the end of the sweep. `error` is the exception that stopped it, if any."""
 
 
-SWEEP_METHODS = {"begin", "keeps_saved", "visit", "end"}
+SWEEP_METHODS = {"on_sweep_begin", "keeps_saved", "on_node", "on_sweep_end"}
 
 
 class _Observers(threading.local):
@@ -201,13 +201,13 @@ def notify_detach(result: Any, source: Any, how: str) -> None:
 def notify_before_write(tensor: Any) -> None:
     """Notify this thread's observers before an in-place write."""
     for observer in (*GLOBAL_OBSERVERS, *observers.active):
-        observer.before_write(tensor)
+        observer.on_before_write(tensor)
 
 
 def notify_after_write(tensor: Any) -> None:
     """Notify this thread's observers after an in-place write."""
     for observer in (*GLOBAL_OBSERVERS, *observers.active):
-        observer.after_write(tensor)
+        observer.on_after_write(tensor)
 
 
 def notify_data_replaced(tensor: Any) -> None:

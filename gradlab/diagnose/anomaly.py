@@ -126,7 +126,7 @@ class Anomaly(Observer):
                 self.first_nan.setdefault(node, how)
 
     # ------------------------------------------------------------------------------------------------------ in a sweep
-    def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
+    def on_node(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
         """Raise a RuntimeError if a node returned NaN."""
         if not self.check_nan:
             return
@@ -137,7 +137,7 @@ class Anomaly(Observer):
                     f"Function '{node.name()}' returned nan values in its {at}th output.{self.explain_nan(node, at, g, array)}"
                 )
 
-    def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
+    def on_sweep_end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
         """Warn where the node that raised an error was recorded."""
         node = failed_node(error) if isinstance(error, Exception) else None
         if node is not None:

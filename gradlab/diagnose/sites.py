@@ -192,7 +192,7 @@ class Sites(Watcher):
             site = own.site  # where the user may have switched the grad mode
         return Loss(how, site, name_of_tensor(source.node), source.array.shape, weakref.ref(source.node))
 
-    def after_write(self, tensor: Any) -> None:
+    def on_after_write(self, tensor: Any) -> None:
         """Store where memory was written to."""
         frame: Any = _getframe(1)
         function = entry = ""

@@ -154,10 +154,10 @@ def test_inner_sweeps_of_other_threads_see_the_modes():
     seen = []
 
     class Seeing(Observer):
-        def begin(self, sweep):
+        def on_sweep_begin(self, sweep):
             seen.append(threading.current_thread())
 
-        def end(self, sweep, error):
+        def on_sweep_end(self, sweep, error):
             seen.append(error)
 
     with observing(Seeing()):

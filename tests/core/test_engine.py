@@ -152,13 +152,13 @@ def test_an_observer_sees_each_node_until_it_is_removed():
         def __init__(self):
             self.seen = []
 
-        def begin(self, sweep):
+        def on_sweep_begin(self, sweep):
             self.seen.append(("begin", sweep.accumulates))
 
-        def visit(self, node, g, cotangents):
+        def on_node(self, node, g, cotangents):
             self.seen.append((node.name(), float(g)))
 
-        def end(self, sweep, error):
+        def on_sweep_end(self, sweep, error):
             self.seen.append(("end", error))
 
     x = gl.tensor(3.0, requires_grad=True)

@@ -32,7 +32,7 @@ INDICES = [
 class VisitEveryNode(Observer):
     """Observer under which the sweep computes every cotangent, without adding slices in place."""
 
-    def visit(self, node, g, cotangents):
+    def on_node(self, node, g, cotangents):
         assert all(c is not None for c, edge in zip(cotangents, node.edges, strict=True) if edge is not None)
 
 

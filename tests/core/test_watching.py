@@ -20,7 +20,7 @@ class Log(Observer):
     def on_record(self, op, made, args, meta):
         self.seen.append(op.name)
 
-    def after_write(self, tensor):
+    def on_after_write(self, tensor):
         self.seen.append("wrote")
 
     def on_detach(self, made, source, how):
@@ -101,7 +101,7 @@ def test_an_observer_receives_only_the_events_it_overrides():
     class OfSweeps(Observer):
         visited = 0
 
-        def visit(self, node, g, cotangents):
+        def on_node(self, node, g, cotangents):
             self.visited += 1
 
     class Both(Log, OfSweeps):
@@ -130,7 +130,7 @@ def test_an_observer_may_keep_the_graph_until_the_end_of_the_sweep(error):
         def keeps_saved(self, sweep):
             return sweep.accumulates
 
-        def end(self, sweep, error):
+        def on_sweep_end(self, sweep, error):
             if sweep.accumulates:
                 self.again = gl.autograd.grad(sweep.outputs[0], x, retain_graph=True)[0].numpy().copy()
 

@@ -307,10 +307,10 @@ def test_other_observers_and_hooks():
     class Counting(Observer):
         visits = ends = 0
 
-        def visit(self, node, g, cotangents):
+        def on_node(self, node, g, cotangents):
             self.visits += 1
 
-        def end(self, sweep, error):
+        def on_sweep_end(self, sweep, error):
             self.ends += 1
 
     counting, x = Counting(), leaf(gl, 0.0, 1.0)

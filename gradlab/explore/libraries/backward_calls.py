@@ -67,7 +67,7 @@ class GradlabBackwardCalls(Watcher):
         remove_observer(self)
         remove_observer(self._poles)
 
-    def begin(self, sweep: ReverseSweep) -> None:
+    def on_sweep_begin(self, sweep: ReverseSweep) -> None:
         if _is_backward(sweep):
             self._report(sweep.outputs[0])
 
@@ -75,7 +75,7 @@ class GradlabBackwardCalls(Watcher):
         self._keeps = _is_backward(sweep) and self._inspector.wants("gradlab") and self._inspector.keeps_graph()
         return self._keeps
 
-    def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
+    def on_sweep_end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
         if not _is_backward(sweep):
             return
         if self._keeps and error is None:
@@ -93,10 +93,10 @@ class PoleObserver(Watcher):
     def __init__(self, inspector: SweepInspector, faults: Faults) -> None:
         self._inspector, self._on, self._found, self.faults = inspector, False, False, faults
 
-    def begin(self, sweep: ReverseSweep) -> None:
+    def on_sweep_begin(self, sweep: ReverseSweep) -> None:
         self._on = _is_backward(sweep) and self._inspector.wants("gradlab") and not self._inspector.keeps_graph()
 
-    def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
+    def on_node(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
         op = node.op
         if not self._on or op is None or type(g) is Bundle:
             return
@@ -106,7 +106,7 @@ class PoleObserver(Watcher):
             self._on, self._found = False, True
             self._inspector.inspect_node(node, [constant(wrap(g))])
 
-    def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
+    def on_sweep_end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
         if self._found and _is_backward(sweep):
             self._on = self._found = False
             self._inspector.finish()

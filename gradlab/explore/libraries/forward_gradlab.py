@@ -114,7 +114,7 @@ class GradlabForward(Observer, Recording):
         """Ignore it: the results of several primitives became those of one, but they are the same tensors."""
 
     # ------------------------------------------------------------------------------------------------------------- writes
-    def after_write(self, tensor: Any) -> None:
+    def on_after_write(self, tensor: Any) -> None:
         with self.run.faults:
             self._finish_write()
             self._write = tensor, len(self.run.nodes) - 1

@@ -324,7 +324,7 @@ class Seeing(Observer):
     def __init__(self, see: See) -> None:
         self._see = see
 
-    def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
+    def on_node(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
         """Pass on a node of a sweep."""
         self._see(node, g, node.edges if node.op is not None else (), cotangents)
 

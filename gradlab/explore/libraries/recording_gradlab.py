@@ -133,8 +133,8 @@ class GradlabRecording(Sites, Recording):
     def on_optimizer_step(self, optimizer: Any) -> None:
         self.recorder.on_step(self.library, optimizer, site_here(2))
 
-    def after_write(self, tensor: Any) -> None:
-        super().after_write(tensor)
+    def on_after_write(self, tensor: Any) -> None:
+        super().on_after_write(tensor)
         if tensor.node is not None and tensor.node.op is None:
             write = tensor.storage.writes[-1]
             if write.entry != "step":
@@ -150,7 +150,7 @@ class GradlabRecording(Sites, Recording):
             self.recorder.events.add("write", site_here(2), [tensor])
 
     # ----------------------------------------------------------------------------------------------------------- sweeps
-    def begin(self, sweep: ReverseSweep) -> None:
+    def on_sweep_begin(self, sweep: ReverseSweep) -> None:
         self._sites.append(None)
         self._sweeps.append(None)
         frames = users_frames(_getframe(1), lambda name: name in GRADLAB_FILES or is_gradlab_file(name))
@@ -166,12 +166,12 @@ class GradlabRecording(Sites, Recording):
             late=sweep.wanted is not None,
         )
 
-    def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
+    def on_node(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
         sweep = self._sweeps[-1]
         if sweep is not None:
             self.recorder.on_node(sweep, node, g, node.edges if node.op is not None else (), cotangents)
 
-    def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
+    def on_sweep_end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
         self._sweeps.pop()
         self._sites.pop()
         if sweep.accumulates:

@@ -4,13 +4,11 @@ A `Recorder` belongs to one thread and one period of time, a cell or a `with tra
 notify it of events (`Library.recording`). It stores little: notes on the nodes themselves, and the last recorded sweep.
 Cotangents and values are reduced when they are computed, so all numbers are of the same time.
 
-If a loss or a leaf gets a NaN or an infinity, and the leaf gets no finite gradient later (as it does once a gradient scaler has
-reduced its scale), the first such sweep is kept and shown instead of the last, because later ones are its consequences. The
-graph of the first sweep of each training is also kept, as plain data, because it shows how the weights were initialised.
+If a loss or leaf gets a NaN or an infinity, and the leaf gets no finite gradient later (as it would after a gradient scaler has
+reduced its scale), the first such sweep is kept and shown, because later ones are its consequences.
 
-The time for recording is bounded (`pacing`). Beyond it, whole sweeps are skipped, together with the operations before them. A
-report shows the number of its sweep and of all sweeps. A program may train several models (`trainings`). The last sweep of each
-is kept, as plain data once another training begins.
+The time for recording is bounded (`pacing`): beyond it, sweeps are skipped, with the operations before them. A program may train
+several models (`trainings`): the last sweep of each is kept, and the first graph, which shows how weights were initialised.
 """
 
 from __future__ import annotations
@@ -47,8 +45,7 @@ from gradlab.explore.trace.trainings import Training, Trainings
 
 MAX_HELD = 64 * 2**20  # bytes of arrays that are kept alive until the end of the next sweep
 LOOKUP_INTERVAL = 8  # sweeps of a loop after which its training is determined again
-MAX_PLACES = 100  # that call backward
-MAX_CALLS, MAX_CUTS = 20_000, 1_000
+MAX_PLACES, MAX_CALLS, MAX_CUTS = 100, 20_000, 1_000  # places that call backward, calls of modules, detached tensors
 MAX_WAITING = 16 * 2**20  # bytes of cotangents that wait for the rest of a sum
 CELLS = 64  # rows and columns of the reduced matrix of a matrix-shaped gradient
 
