@@ -77,7 +77,7 @@ def test_a_terminal_has_no_live_view_and_shows_the_picture(cell):
         ("z 'x'", "jacobian(func_or_output, inputs) differentiates by a tensor or a tuple of tensors; inputs is a str"),
         ("3 x", "jacobian(func_or_output, inputs) takes a tensor that requires grad, or a function that returns one; got an int"),
         ("z x.detach()", "One of the differentiated Tensors does not require grad: the input"),
-        ("z x --method sparse --chunk x", "--chunk needs a integer of at least 1, got 'x'."),
+        ("z x --method sparse --chunk x", "--chunk needs an integer of at least 1, got 'x'."),
     ],
 )
 def test_errors_are_one_sentence(cell, line, said):
