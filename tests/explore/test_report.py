@@ -438,7 +438,7 @@ ESCAPES = {
     "allowbreak",
 }
 TABLES = {"begin", "end", "linewidth", "\\", "hline", "setlength", "tabcolsep", "raggedright", "multicolumn"}
-OURS = TABLES | {"noindent", "texttt", "textbf", "par", "footnotesize", ",", "\n"}
+ALLOWED_COMMANDS = TABLES | {"noindent", "texttt", "textbf", "par", "footnotesize", ",", "\n"}
 
 
 @pytest.mark.parametrize("evil", EVIL)
@@ -454,7 +454,7 @@ def test_names_and_strings_are_escaped_in_every_output(evil, tmp_path):
             bundle = part._repr_mimebundle_()
             check_page(bundle["text/html"])
             if "text/latex" in bundle:
-                latex_is_inert(bundle["text/latex"], ESCAPES | OURS)
+                latex_is_inert(bundle["text/latex"], ESCAPES | ALLOWED_COMMANDS)
             assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", bundle["text/plain"])
         page = report.save(tmp_path / "r.html").read_text(encoding="utf-8")
         check_page(page)

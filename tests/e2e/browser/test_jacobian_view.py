@@ -53,7 +53,7 @@ def cells_of(page, rows, columns, output="z"):
 def test_step_fills_one_row_at_a_time(open_widget):
     J, matrix = example()
     page = open_widget(J.widget())
-    expect(head(page)).to_have_text("z (4) with respect to x (3) no row yet · one weighted backward a row")
+    expect(head(page)).to_have_text("z (4) with respect to x (3) no row yet · one weighted backward per row")
     cells = cells_of(page, 4, 3)
     assert cells.colour(0, 0) == [255, 255, 255] and cells.hover(0, 0) == "∂z[0]/∂x[0]: not computed yet"
     press(page, "step")

@@ -31,7 +31,7 @@ function headline(shown) {
   const known =
     filled === all ? `all ${by} known` : filled ? `${withCommas(filled)} of ${plural(all, line)} known` : `no ${line} yet`;
   if (frame.ask === "fill") return `${known} · ${sweeps ? `${plural(sweeps, "sweep")} by the plan` : "no sweep"}`;
-  if (at < 0 && !mixed) return `${known} · ${filled === all ? "no sweep is needed" : `one ${sweep} a ${line}`}`;
+  if (at < 0 && !mixed) return `${known} · ${filled === all ? "no sweep is needed" : `one ${sweep} per ${line}`}`;
   const cost = sweeps === 1 ? `one ${sweep}` : sweeps ? plural(sweeps, "sweep") : "from known entries";
   return `${at >= 0 ? shown.title(at) : `a mix of ${by}`} · ${trial ? "in a separate .grad" : cost} · ${known}`;
 }
