@@ -165,7 +165,7 @@ def test_sigint_in_a_terminal(tmp_path):
         raise SystemExit
     """
     ran = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
-    assert ran.stdout.startswith("10 of 12 rows of the Jacobian are known and kept. Another request,  ")
+    assert ran.stdout.startswith("10 of 12 rows of the Jacobian are known and kept. Another request, ")
     assert ran.stdout.splitlines()[-1] == "True [5, 10, 12]"
 
 
