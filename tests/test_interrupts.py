@@ -214,6 +214,28 @@ def test_an_interrupt_leaves_no_global_state(situation, most, monkeypatch):
     assert found == []
 
 
+@sampled_or_all_places
+@pytest.mark.torch
+def test_an_interrupt_of_a_watched_cell_leaves_nothing_in_torch(most, monkeypatch):
+    """A watch wraps `backward` of PyTorch's tensors too, if PyTorch is imported."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)
+    work = SITUATIONS["watch, found"]
+    work()
+    places, found = run_interrupted(work, 0).seen, []
+    for at in select_places(places, 5 * most):
+        interrupt = run_interrupted(work, at)
+        if find_leftovers() or find_torch_leftovers():
+            gc.collect()
+        if left := find_torch_leftovers():
+            reset_torch_state()
+            if not is_unavoidable(interrupt):
+                found.append((*interrupt.where, left))
+        if find_leftovers():
+            reset_state()
+    assert found == []
+
+
 @no_threads
 # With MAX_NESTED_SWEEPS = 1, in a second thread and in a third.
 @pytest.mark.parametrize(("levels", "interrupts"), [(1, 1), (4, 1), (1, 2)])

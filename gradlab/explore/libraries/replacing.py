@@ -28,8 +28,11 @@ class _Function:
                 without_ours(error)
                 raise
 
-        self.call = call
-        setattr(owner, name, call)
+        self.call, self.is_installed = call, False
+
+    def install(self) -> None:
+        setattr(self.owner, self.name, self.call)
+        self.is_installed = True
 
     def compose(self) -> None:
         composed = self.original
@@ -51,15 +54,18 @@ def replace(owner: Any, name: str, make: Make) -> None:
         if make not in function.makers:
             function.makers.append(make)
             function.compose()
+        if not function.is_installed:  # last, so that `give_back` can undo it after an interrupt
+            function.install()
 
 
 def give_back(owner: Any, name: str, make: Make) -> None:
-    """Undo `replace`. Wrappers that others have added meanwhile stay."""
+    """Undo `replace`. Wrappers that others have added meanwhile stay. Call it again if it was interrupted."""
     with _turn:
         function = _functions.get((id(owner), name))
-        if function is None or make not in function.makers:
+        if function is None:
             return
-        function.makers.remove(make)
+        if make in function.makers:
+            function.makers.remove(make)
         function.compose()
         if not function.makers and vars(owner).get(name) is function.call:
             setattr(owner, name, function.original)
