@@ -25,6 +25,7 @@ from gradlab.explore.doctor.context.flow import (
     has_gradients,
     is_positive,
     operand_text,
+    plural,
     root_mean_square,
 )
 from gradlab.explore.doctor.context.step_history import is_changed
@@ -373,8 +374,8 @@ def _explain_cause(
         evidence["bound"] = bound
         fix = "Use relu or gelu with He initialisation, normalise between the layers, or add skip connections."
         cause = (
-            f"Each {op.lower()} scales the gradient by at most {bound:.3g}, and {n} of them ({flow.code(at)}{flow.place(at)}) "
-            f"by {digits(product)}, which is {digits(each)} each on average."
+            f"{plural(n, op.lower())} ({flow.code(at)}{flow.place(at)}) {'scales' if n == 1 else 'scale'} the gradient by "
+            f"{digits(product)}, {digits(each)} each on average: the slope of {op.lower()} is at most {bound:.3g}."
         )
         return cause, fix
     constant = next((o for o in flow.nodes[at].operands if o.kind in ("constant", "input", "cut")), None)

@@ -353,5 +353,5 @@ def learner_names(learners: Sequence[Learner]) -> str:
     modules = list(dict.fromkeys(learner.module or learner.name.rpartition(".")[0] or learner.name for learner in learners))
     models = {learner.model for learner in learners}
     if len(modules) > 3 and len(models) == 1 and "" not in models:
-        return f"{len(learners)} parameters of `{models.pop()}`, `{learners[0].name}` among them"
+        return f"{len(learners)} parameters of `{models.pop()}` (among them `{learners[0].name}`)"
     return f"the {len(learners)} parameters of {join_names(modules)}"
