@@ -85,7 +85,7 @@ def test_many_sigmoids_are_named(lib):
     with gl.watch(net, opt) as w:
         steps_of(w, opt, lambda: lib.nn.functional.mse_loss(net(x), y), 5)
     (found,) = w.findings.findings
-    assert found.kind == "vanishing" and "10 of them" in found.message and found.fix
+    assert found.kind == "vanishing" and "10 sigmoids" in found.message and found.fix
 
 
 def test_the_first_loss_is_looked_at(lib):
