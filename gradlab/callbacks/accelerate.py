@@ -102,7 +102,6 @@ class Watch:
                 every=self.every,
                 first_step=self.first_step,
                 total=self.total,
-                scale=None if accelerator.scaler is None else accelerator.scaler.scale,
                 is_new=self._begins_step,
             )
             self.run = self._training.run

@@ -75,7 +75,6 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         if not state.is_world_process_zero:
             return
         optimizer = kwargs["optimizer"]
-        scaler = getattr(optimizer, "scaler", None)
         self._training = WatchedTraining(
             kwargs["model"],
             [unwrap(optimizer)],
@@ -84,7 +83,6 @@ class Watch(TrainerCallback):  # type: ignore[misc]
             every=self.every,
             first_step=state.global_step,
             total=state.max_steps - state.global_step if state.max_steps > 0 else None,
-            scale=None if scaler is None else scaler.scale,
         )
         self.run = self._training.run
         self._end = weakref.finalize(self, self._training.close)

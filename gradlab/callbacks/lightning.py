@@ -72,7 +72,6 @@ class Watch(Callback):  # type: ignore[misc]
         self.run = None
         if not trainer.is_global_zero or not trainer.optimizers:
             return
-        scaler = getattr(trainer.precision_plugin, "scaler", None)
         steps = trainer.estimated_stepping_batches
         is_known = isinstance(steps, int) and steps > 0 and len(trainer.optimizers) == 1
         self._steps = trainer.global_step
@@ -84,7 +83,6 @@ class Watch(Callback):  # type: ignore[misc]
             every=self.every,
             first_step=trainer.global_step - 1,  # Lightning's own metrics of the first step have step 0
             total=steps - trainer.global_step if is_known else None,
-            scale=None if scaler is None else scaler.scale,
         )
         self.run = self._training.run
 

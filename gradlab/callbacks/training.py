@@ -29,14 +29,12 @@ class StepLoss:
     ----------
     watch : Watch
         Held weakly.
-    scale : callable, optional
-        Multiplies a tensor as the loss was multiplied before its backward, such as `GradScaler.scale`.
     is_new : callable, optional
         Returns whether a backward that begins is the first of a step, where the framework knows.
     """
 
-    def __init__(self, watch: Watch, scale: Callable[[Any], Any] | None = None, is_new: Callable[[], bool] | None = None) -> None:
-        self._watch, self._scale, self._is_new = weakref.ref(watch), scale, is_new
+    def __init__(self, watch: Watch, is_new: Callable[[], bool] | None = None) -> None:
+        self._watch, self._is_new = weakref.ref(watch), is_new
         self._sum: Any = None
         self._step = 0  # of which the sum is
         self._is_known = True  # as long as each backward had a loss of one element
@@ -56,9 +54,7 @@ class StepLoss:
         is_new = self._is_new is not None and self._is_new()
         if is_new or self._step != watch.steps:
             self._sum, self._step = None, watch.steps
-        loss = loss.detach().reshape(())
-        if self._scale is not None:
-            loss = loss / self._scale(loss.new_ones(()))
+        loss = watch.scaled.calls.loss_of(loss)[0].detach().reshape(())
         self._sum = loss if self._sum is None else self._sum + loss
         watch.note_loss(self._sum)
 
@@ -79,7 +75,7 @@ class WatchedTraining:
         Added to the numbers of steps in trackers.
     total : int, optional
         How many steps there will be, if that is known.
-    scale, is_new : callable, optional
+    is_new : callable, optional
         See `StepLoss`.
     stands_for : object, optional
         The user's model, if `model` is another object with its parameters.
@@ -101,7 +97,6 @@ class WatchedTraining:
         every: int = 1,
         first_step: int = 0,
         total: int | None = None,
-        scale: Callable[[Any], Any] | None = None,
         is_new: Callable[[], bool] | None = None,
         stands_for: Any = None,
     ) -> None:
@@ -117,7 +112,7 @@ class WatchedTraining:
         self.run.framework_total = self.run.total = total
         self.run.announcer.listeners.append(lambda finding: announce(text_of(finding)))
         one = len(optimizers) == 1 and type(optimizers[0]).__name__ != "LBFGS"
-        self.loss = StepLoss(self.run, scale, is_new) if one else None
+        self.loss = StepLoss(self.run, is_new) if one else None
         self.run.__enter__()
         if self.loss is not None:
             with self.run.safely():

@@ -27,6 +27,7 @@ from gradlab.explore.doctor.checks import (
     leaves,
     limited_outputs,
     loss_leaks,
+    loss_scale,
     losses,
     near_limits,
     non_finite,
@@ -76,6 +77,7 @@ RUNS = (
     first_step,  # the first backward call: a large loss, saturated and dead units
     zeros,  # gradients that are exactly 0: a factor 0, terms that cancel, underflow
     non_finite,  # the operation that made the first NaN or infinity
+    loss_scale,  # a GradScaler that keeps skipping steps
     unstable,  # formulas that overflow and have a stable spelling
     near_limits,  # inputs close to a point where an operation or its derivative is infinite
     losses,  # shapes that broadcast, probabilities instead of logits

@@ -80,8 +80,9 @@ class Session:
                 if trace is None:
                     trace, root = trace_of_run(recorder, value)
                 shown = recorder.shown_sweep
-                first = shown.training.first_trace_for(trace) if shown is not None and shown.training is not None else None
-                case = Case(trace, with_held(namespace), error, self.past, root=root, ignore=ignore, first=first)
+                case = Case(trace, with_held(namespace), error, self.past, root=root, ignore=ignore)
+                if shown is not None and shown.training is not None:
+                    case.first, case.overflow = shown.training.first_trace_for(trace), shown.training.overflow
                 own = examine(case)
                 if len(recorder.trainings.known) > 1 and shown is not None and shown.training is not None:
                     own = _without_others_sums(own, case, shown.training)
@@ -120,7 +121,8 @@ class Session:
             try:
                 space = with_held({**namespace, **training.owners})
                 trace = training.trace
-                case = Case(trace, space, None, self.past, ignore=ignore, first=training.first_trace_for(trace))
+                first, overflow = training.first_trace_for(trace), training.overflow
+                case = Case(trace, space, None, self.past, ignore=ignore, first=first, overflow=overflow)
                 try:
                     own = _without_others_sums(examine(case), case, training)
                     return _with_losses(own, training, [one.trace for one in training.other_losses], case)

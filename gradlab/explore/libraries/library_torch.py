@@ -14,6 +14,7 @@ import numpy as np
 from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries.gauging import Gauge
+from gradlab.explore.libraries.loss_scaling import LossScaling, ReportScaling
 from gradlab.explore.libraries.memory import Region, region
 from gradlab.explore.libraries.protocol import Library, Recording, See, buffers_of, rebind
 from gradlab.explore.trace.notes import NOTE, Note, RecordedArray
@@ -214,6 +215,11 @@ class Torch(Library):
         from gradlab.explore.libraries.gauging_torch import TorchGauge
 
         return TorchGauge(any(tensor.device.type != "cpu" for tensor in tensors))
+
+    def loss_scaling(self, faults: Faults, report: ReportScaling) -> LossScaling:
+        from gradlab.explore.libraries.scaling_torch import GradScalers
+
+        return GradScalers(faults, report)
 
     def risky_node_hooks(self, report: Callable[[Any, Sequence[Any]], None], share: float, faults: Faults) -> Any:
         from gradlab.explore.libraries.risky_torch import RiskyNodeHooks

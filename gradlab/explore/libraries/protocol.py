@@ -21,6 +21,7 @@ from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.user_spelling import library_name
 from gradlab.explore.libraries.gauging import Gauge
+from gradlab.explore.libraries.loss_scaling import LossScaling, ReportScaling
 from gradlab.explore.libraries.memory import Region
 from gradlab.explore.trace.journal import spaced_sample
 from gradlab.explore.trace.notes import Note, RecordedArray, RecordedCut
@@ -407,6 +408,11 @@ class Library:
     def gauge(self, tensors: Sequence[Any]) -> Gauge:
         """Return a gauge that computes the norms of many tensors like these at once."""
         raise NotImplementedError
+
+    def loss_scaling(self, faults: Faults, report: ReportScaling) -> LossScaling:
+        """Return a detection of scaled losses in this thread, not yet open, which calls `report`; `faults` collects errors of
+        ours."""
+        return LossScaling()
 
     def risky_node_hooks(self, report: Callable[[Any, Sequence[Any]], None], share: float, faults: Faults) -> Any:
         """Return an object that hooks, one sweep after the other, the nodes at which a finite cotangent may become non-finite,

@@ -32,6 +32,7 @@ from gradlab.explore.libraries.cuts_torch import BORN, LEAVE, flat, how_lost, le
 from gradlab.explore.libraries.forms_torch import form, has_numbers, is_leaf, node_of, readable, shape_of
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.replacing import give_back, replace
+from gradlab.explore.libraries.scaling_torch import GradScalers, unscaled_roots
 from gradlab.explore.libraries.unseen_frames import Places, without_ours
 from gradlab.explore.libraries.unseen_torch import unseen
 from gradlab.explore.trace.notes import (
@@ -109,6 +110,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         self._away_from_stack = 0  # calls inside the mode
         self._compiled = CompiledCalls(self._step_aside, self._come_back, recorder.faults)
         self._aside = False  # whether compiled code is running
+        self._scalers = GradScalers(recorder.faults, self._on_scaling)
         self._places = Places()
 
     def open(self) -> None:
@@ -116,10 +118,12 @@ class TorchRecording(TorchFunctionMode, Recording):
             self._handles.append(register_optimizer_step_pre_hook(self.before_step))
             self._handles.append(register_optimizer_step_post_hook(self.after_step))
         self._compiled.open()
+        self._scalers.open()
         self.resume()
 
     def close(self) -> None:
         self._compiled.close()
+        self._scalers.close()
         self._aside = False
         self._see_no_backward(torch.Tensor, torch.autograd)
         self._leave_mode()
@@ -441,8 +445,8 @@ class TorchRecording(TorchFunctionMode, Recording):
             asked = self._sweep_arguments(args, kwargs, own)
         if asked is None:
             return func(*args, **kwargs)
-        roots, outputs, site, frames, retains = asked
-        with self.recorder.sweeping(self.library, roots, outputs, site, frames, retains=retains):
+        roots, outputs, site, frames, retains, scale = asked
+        with self.recorder.sweeping(self.library, roots, outputs, site, frames, retains=retains, scale=scale):
             del asked, roots, outputs, frames  # the sweep does not need these any more
             outer = self._sweeping
             try:
@@ -454,8 +458,8 @@ class TorchRecording(TorchFunctionMode, Recording):
 
     @unseen
     def _sweep_arguments(self, args: Any, kwargs: Any, own: bool) -> Any:
-        """Return the roots, the outputs, the site, the running functions, and whether the graph is retained, for a call of
-        `backward`; None if there is nothing to record."""
+        """Return the roots, the outputs, the site, the running functions, whether the graph is retained, and the scale of the
+        loss, for a call of `backward`; None if there is nothing to record."""
         library, recorder = self.library, self.recorder
         arguments = dict(zip(("tensors", SEEDS[own], "retain_graph", "create_graph", OTHERS[own]), args, strict=False)) | kwargs
         outputs, weights = _as_list(arguments.get("tensors")), _as_list(arguments.get(SEEDS[own]))
@@ -472,7 +476,15 @@ class TorchRecording(TorchFunctionMode, Recording):
         site, frames = site_of(frame), users_frames(frame, theirs)
         seeds = [torch.ones_like(output) if weight is None else weight for output, weight in zip(outputs, weights, strict=True)]
         retains = bool(arguments.get("retain_graph") or arguments.get("create_graph"))
-        return list(zip(nodes, seeds, strict=True)), outputs, site, frames, retains
+        scale, losses = unscaled_roots(outputs)
+        if losses:
+            nodes, outputs = [loss.node for loss in losses], [loss.tensor for loss in losses]
+            seeds = [seed * scale for seed in seeds]
+        return list(zip(nodes, seeds, strict=True)), outputs, site, frames, retains, scale
+
+    @unseen
+    def _on_scaling(self, kind: str, optimizer: Any, scale: Any) -> None:
+        self.recorder.events.add_scaling(kind, optimizer, site_of(user_frame()), float(scale))
 
     # --------------------------------------------------------------------------------------------- modules, optimizers
     def on_module_enter(self, module: Any, args: Any) -> None:

@@ -345,7 +345,20 @@ def report_of(
     first = say(_strong(subject), *_equals(shape, value), weighted, ", with respect to ", by)
     return Report(
         head=tuple(
-            filter(None, (first, dim(say(effect, () if backward_calls else _which_sweep(trace), _changes_since(trace, rows)))))
+            filter(
+                None,
+                (
+                    first,
+                    dim(
+                        say(
+                            effect,
+                            () if backward_calls else _which_sweep(trace),
+                            _scale_text(trace),
+                            _changes_since(trace, rows),
+                        )
+                    ),
+                ),
+            )
         ),
         bare=(say(subject if subject.text.isidentifier() else "The result", ", with respect to ", _listed_bare(wrt)),),
         rows=tuple(rows),
@@ -442,6 +455,25 @@ def _which_sweep(trace: Trace) -> Sentence:
     if trace.sweep == trace.sweeps:
         return ()
     return say(f" Sweep {trace.sweep} of {trace.sweeps} is shown, the last one that was examined.")
+
+
+def _scale_text(trace: Trace) -> Sentence:
+    """Return how a GradScaler had scaled the loss, and how many steps it has skipped."""
+    if trace.scale == 1.0:
+        return ()
+    keys = {leaf.key for leaf in trace.leaves}
+    steps = [one.kind for one in trace.events if one.scale and one.kind != "unscale" and not keys.isdisjoint(one.held)]
+    skipped = steps.count("skip")
+    more = f" It skipped {skipped} of {count(len(steps), 'step')}, because a gradient was not finite." if skipped else ""
+    return say(
+        f" A GradScaler had multiplied the loss by {trace.scale:g}, and the gradients shown are divided by it. (",
+        code(".grad"),
+        " contains this factor until ",
+        code("unscale_"),
+        " or ",
+        code("step"),
+        f" of the GradScaler.){more}",
+    )
 
 
 def _changes_since(trace: Trace, rows: Sequence[TensorRow]) -> Sentence:

@@ -116,9 +116,11 @@ class FindingData(TypedDict):
 
 
 class ReportData(TypedDict):
-    """A report as plain data. A change that could break a reader increases `version`."""
+    """A report as plain data. A change that could break a reader increases `version`. `scale` is the factor by which a GradScaler
+    had multiplied the loss; all gradients are divided by it."""
 
     version: int
+    scale: float | str
     leaves: list[LeafData]
     nodes: list[NodeData]
     edges: list[EdgeData]
@@ -131,6 +133,7 @@ def plain(trace: Trace, rows: Sequence[TensorRow], findings: Sequence[Finding], 
     """Return a report as plain data; see `Report.to_dict`."""
     return {
         "version": VERSION,
+        "scale": safe(trace.scale),
         "leaves": [_leaf(leaf) for leaf in trace.leaves],
         "nodes": [_node(i, node) for i, node in enumerate(trace.nodes)],
         "edges": [_edge(edge) for edge in trace.edges],

@@ -336,7 +336,8 @@ class Event:
     Attributes
     ----------
     kind : str
-        "backward", "step" (of an optimizer), or "write" (an in-place operation of the user).
+        "backward", "step" (of an optimizer), "skip" (a step that a GradScaler skipped), "unscale" (gradients that it divided by
+        its scale), or "write" (an in-place operation of the user).
     place : Line or None
     names : tuple of str
         The names of the leaves concerned: for a backward, the tensors it was called on; for a step, the leaves with a non-zero
@@ -357,6 +358,8 @@ class Event:
         The line of the running cell that led there; equal to `place` if the event was in the cell itself.
     checked : bool
         For a step, True if leaves with a zero gradient are known and left out. Otherwise only leaves without a gradient are.
+    scale : float
+        For a step by a GradScaler, made or skipped: the factor by which it had multiplied the loss; else 0.
     """
 
     kind: str
@@ -370,6 +373,7 @@ class Event:
     whose: int = 0
     cell: Line | None = None
     checked: bool = True
+    scale: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -411,6 +415,9 @@ class Trace:
         The program that ran: "the cell", or the name of a script.
     objects : tuple of ModuleCall
         Objects of user-defined classes that compute like modules: `layers[0]` of class Linear.
+    scale : float
+        The factor by which a GradScaler had multiplied the loss. All gradients are those of the loss itself, so `.grad` was this
+        many times larger at the end of the sweep.
     """
 
     library: str
@@ -431,6 +438,7 @@ class Trace:
     asked: Line | None = None
     program: str = "the cell"
     objects: tuple[ModuleCall, ...] = ()
+    scale: float = 1.0
 
     @property
     def layers(self) -> tuple[ModuleCall, ...]:

@@ -24,11 +24,12 @@ def enter_sweep(journal: Journal, sweep: RecordedSweep, leaves: Sequence[Recorde
     library, root = sweep.library, sweep.roots[0]
     numbers = root.value.numbers if root.value is not None and root.value.size == 1 else None
     loss = None if not numbers else float(numbers[0].real)
-    swept = SweepEntry(sweep.number, sweep.events, root.name, loss, library.name_of(library.whole(root.node)))
+    operation = library.name_of(library.whole(root.node))
+    swept = SweepEntry(sweep.number, sweep.events, root.name, loss, operation, scale=sweep.scale)
     after = iter(library.values([g for g in held if g is not None]))
     for leaf, g in zip(leaves, held, strict=True):
         left = next(after) if g is not None else None
-        norm = None if left is None else left.norm
+        norm = None if left is None else left.norm / sweep.scale
         weights = library.sample(leaf.tensor)
         if leaf.sample is None or weights is None or leaf.sample.shape != weights.shape:
             continue

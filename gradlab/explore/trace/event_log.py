@@ -67,6 +67,16 @@ class EventLog:
             checked=checked,
         )
 
+    def add_scaling(self, kind: str, optimizer: Any, site: Any, scale: float) -> None:
+        """Add a step that a GradScaler skipped ("skip"), or gradients that it divided ("unscale"). For a step that it made, add
+        the scale to the last event."""
+        if kind != "step":
+            held = self._share(self.identities.keys([p for group in optimizer.param_groups for p in group["params"]]))
+            whose = self.identities.key(optimizer)
+            self.add(kind, site, (), optimizer=type(optimizer).__name__, held=held, whose=whose, scale=scale)
+        elif self._kept and self._kept[-1].kind == "step":
+            self._kept[-1] = replace(self._kept[-1], scale=scale)
+
     def forget_those_of(self, keys: set[int]) -> None:
         """Remove all events up to the last one that concerns one of these leaves."""
         last = max((i for i, one in enumerate(self._kept) if not keys.isdisjoint((*one.leaves, *one.held))), default=-1)

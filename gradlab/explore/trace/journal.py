@@ -81,6 +81,8 @@ class SweepEntry:
     operation : str
         The operation that computed it: "MseLossBackward0".
     entries : list of Entry
+    scale : float
+        The factor by which a GradScaler had multiplied the loss. The gradients in `entries` are divided by it.
     """
 
     number: int
@@ -89,6 +91,7 @@ class SweepEntry:
     loss: float | None
     operation: str
     entries: list[Entry] = field(default_factory=list)
+    scale: float = 1.0
 
 
 @dataclass(slots=True)

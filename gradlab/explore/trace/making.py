@@ -78,6 +78,7 @@ def _graph_of(recorder: RecordedProgram, sweep: RecordedSweep) -> tuple[Reader, 
         source=cell_source(),
         program=cells.called,
         freed=not sweep.retains,
+        scale=sweep.scale,
     )
 
 

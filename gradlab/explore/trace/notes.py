@@ -152,6 +152,7 @@ class RecordedEvent:
     whose: int = 0  # the key of the optimizer
     cell: Any = None  # the site in the running cell
     checked: bool = True  # for a step, whether leaves with a zero gradient are left out
+    scale: float = 0.0  # of a GradScaler
 
 
 def line_of(site: Any) -> int | None:

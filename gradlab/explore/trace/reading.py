@@ -252,6 +252,7 @@ class Reader:
             happening.whose,
             self.lines.line(happening.cell),
             happening.checked,
+            happening.scale,
         )
 
     def operation(
@@ -294,6 +295,8 @@ class Reader:
                 if not name and not called and place is not None and place.target:
                     name = place.target
                     self.assigned.add(self.index[node])
+        if label == "to" and dtype and inputs and library.dtype_of(inputs[0]) not in ("", dtype):
+            label = f"to {dtype}"
         if label == "[…]":
             label = index_written(library.setting(node, "index"), settings.get("dim")) or label
         if exponent is not None and not any(operand.kind == "constant" for operand in operands):

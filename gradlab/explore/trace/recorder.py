@@ -223,11 +223,13 @@ class Recorder:
         late: bool = False,
         retains: bool = False,
         private: bool = False,
+        scale: float = 1.0,
     ) -> RecordedSweep | None:
         """Begin a sweep from (node, cotangent) pairs. Return it if it should be recorded: it writes `.grad`, or it is internal
         (`private`).
 
-        `frames` are the running functions of the user, innermost first."""
+        `frames` are the running functions of the user, innermost first. The cotangents contain the factor `scale`, by which all
+        gradients are divided."""
         self._running.append(None)
         started = clock.now()
         self.settle()
@@ -256,16 +258,16 @@ class Recorder:
             first = library.values([*outputs, *(g for _, g in roots)])
             own, cotangents = first[: len(outputs)], first[len(outputs) :]
             number = self.sweeps if training is None else training.sweeps
-            sweep = RecordedSweep(
-                library, number, [], [library.weakly(out) for out in outputs], names, site, late, private, retains=retains
-            )
+            refs = [library.weakly(out) for out in outputs]
+            sweep = RecordedSweep(library, number, [], refs, names, site, late, private, retains=retains, scale=scale)
             sweep.training, sweep.begins, sweep.nodes, sweep.uses = training, begins, nodes, uses
             for i, (node, _) in enumerate(roots):
                 whole = library.whole(node)
                 out = outputs[i] if len(outputs) == len(roots) else None
                 name = names.by_id.get(id(out), "") if out is not None else ""
                 shape = (library.shape_of(out) if out is not None else library.shape(node)) or ()
-                sweep.roots.append(Root(node, shape, name, own[i] if out is not None else None, cotangents[i]))
+                value, start = own[i] if out is not None else None, cotangents[i].divided_by(scale)
+                sweep.roots.append(Root(node, shape, name, value, start))
                 if library.variable(whole) is not None:
                     self.leaf(sweep, whole)
             sweep.owners = owners_in(names_of_functions([frame.names for frame in frames]))
@@ -309,19 +311,12 @@ class Recorder:
         self._settle_identities()
         over, others = False, self.trainings.others(sweep.training)
         for other in others:
-            self._release(other)
+            other.release(self.trace)
             if not other.over and other.is_of(sweep.library) and other.keys.isdisjoint(sweep.names.by_id):
                 self.end_training(other)
                 over = True
         if over and all(other.over for other in others):
             self._forget_events({key for other in others for key in other.keys})
-
-    def _release(self, training: Training) -> None:
-        """Keep only the plain data of a training, and no nodes of a graph."""
-        training.last = training.shown_sweep
-        for sweep in training.kept_sweeps:
-            if sweep.trace is None:
-                sweep.release(self.trace(sweep))
 
     def _keep_first(self, training: Training) -> None:
         """Keep the plain data of the first sweep of a training, once another one has been recorded."""
@@ -334,7 +329,7 @@ class Recorder:
 
     def end_training(self, training: Training) -> None:
         """End a training: call `on_end`, and keep only its plain data and diagnosis."""
-        self._release(training)
+        training.release(self.trace)
         training.over = True
         if self.on_end is not None and training.trace is not None:
             with self.faults:
@@ -404,7 +399,7 @@ class Recorder:
             return
         tensor = sweep.library.variable(node)
         if tensor is not None:
-            before = sweep.library.values([tensor.grad])[0] if tensor.grad is not None else None
+            before = sweep.unscaled(sweep.library.values([tensor.grad])[0]) if tensor.grad is not None else None
             losses, key = self.losses_of(sweep.library, tensor), self.identities.key(tensor)
             version = sweep.library.version(tensor)
             sweep.leaves[node] = RecordedLeaf(node, tensor, str(tensor.device), before, losses=losses, key=key, version=version)
@@ -418,6 +413,8 @@ class Recorder:
             self.leaf(sweep, node)
         if (leaf := sweep.leaves.get(node)) is not None and g is not None and not sweep.private:
             leaf.sample = library.sample(g)
+            if leaf.sample is not None and sweep.scale != 1.0:
+                leaf.sample /= sweep.scale
         arrived = library.summary(g)
         if arrived is not None and (whole is node or whole not in seen.gradients):
             seen.gradients[whole] = arrived
@@ -521,12 +518,13 @@ class Recorder:
             leaf.tensor = None
             if g is None:
                 continue
-            leaf.gradient, leaf.gradient_form = next(settled), library.form(g)
+            leaf.gradient, leaf.gradient_form = sweep.unscaled(next(settled)), library.form(g)
             if leaf.gradient is not None and len(g.shape) == 2 and g.numel() > 1 and len(sweep.maps) < self.maps:
-                sweep.maps.append((leaf.node, pool_matrix(library.own_array(g), CELLS)))
+                array = library.own_array(g)
+                sweep.maps.append((leaf.node, pool_matrix(array if sweep.scale == 1.0 else array / sweep.scale, CELLS)))
         sweep.reduce()
         if sweep.training is not None:
-            sweep.training.judge(sweep)
+            sweep.training.judge(sweep, self.trace)
 
     def names_at(self, library: Library, frames: Sequence[Frame]) -> Names:
         """Return the current names of the user: local variables of the running functions, innermost first, then of the

@@ -74,6 +74,7 @@ class RecordedSweep:
     owners: dict[str, Any] = field(default_factory=dict)  # models, optimizers and leaves of the running functions, by name
     training: Any = None  # the Training that it belongs to
     begins: bool = False  # whether it is the first of that training
+    scale: float = 1.0  # by which the loss was multiplied; all gradients are divided by it
     trace: Trace | None = None  # plain data, once the graph has been released
     _summary: SweepSummary | None = None  # of its leaves, once the graph has been released
 
@@ -131,6 +132,13 @@ class RecordedSweep:
                 table[node] = next(settled)
         for key in seen.handed:
             seen.handed[key] = next(settled), next(settled)
+        if self.scale != 1.0:
+            seen.gradients = {node: self.unscaled(one) for node, one in seen.gradients.items()}
+            seen.handed = {key: (self.unscaled(one), share) for key, (one, share) in seen.handed.items()}
+
+    def unscaled(self, gradient: Value | None) -> Value | None:
+        """Return a gradient of the loss, from one of the scaled loss."""
+        return None if gradient is None else gradient.divided_by(self.scale)
 
 
 def uses_of(library: Library, roots: Sequence[Any]) -> tuple[set[Any], Counter[Any]]:

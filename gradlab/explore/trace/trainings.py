@@ -8,7 +8,7 @@ dimensions that two sweeps reach. A sweep that reaches neither does not begin a 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from gradlab.explore.trace.sweep import RecordedSweep
 
 MAX_TRAININGS = 12  # that are always recorded
 MAX_LOSSES = 4  # lines that call backward
+MAX_OVERFLOWS = 8  # sweeps with an overflow of a scaled loss that are read, of a training; later only the 16th, the 32nd, …
 MAX_VISITED = 200  # nodes behind a loss that are searched for a leaf
 
 
@@ -51,6 +52,9 @@ class Training:
         The properties that distinguish it from other trainings.
     owners : dict of str to object
         The models, optimizers and leaves by their names at the last sweep; empty once the training is over.
+    overflow : Trace or None
+        The plain data of the last recorded sweep of a scaled loss (`RecordedSweep.scale`) that was not finite, if finite ones
+        followed.
     over : bool
         True if its leaves had no name any more when another training began, or if the program has ended.
     diagnosis : object
@@ -64,11 +68,13 @@ class Training:
     losses: dict[Any, RecordedSweep] = field(default_factory=dict)
     beginning: RecordedSweep | None = None
     first: Trace | None = None
+    overflow: Trace | None = None
     identity: Identity = field(default_factory=Identity)
     owners: dict[str, Any] = field(default_factory=dict)
     over: bool = False
     diagnosis: Any = None
     progress: Progress = field(default_factory=Progress)
+    _overflows: int = 0  # sweeps of a scaled loss that were not finite, before finite ones
 
     @property
     def shown_sweep(self) -> RecordedSweep | None:
@@ -120,11 +126,15 @@ class Training:
             if len(self.losses) > MAX_LOSSES:
                 del self.losses[next(iter(self.losses))]
 
-    def judge(self, sweep: RecordedSweep) -> None:
+    def judge(self, sweep: RecordedSweep, read: Callable[[RecordedSweep], Trace]) -> None:
         """Update `nonfinite_sweep`: set it to the first sweep that is not finite, and reset it once the gradients are finite
-        again."""
+        again. `read` returns the trace of a sweep."""
         if self.nonfinite_sweep is not None and self.nonfinite_sweep.odd & (sweep.reached_keys - sweep.odd):
-            self.nonfinite_sweep = None
+            before, self.nonfinite_sweep = self.nonfinite_sweep, None
+            if before.scale != 1.0:
+                self._overflows += 1
+                if self._overflows <= MAX_OVERFLOWS or not self._overflows & (self._overflows - 1):
+                    self.overflow = before.trace or read(before)
         odd = sweep.odd or any(root.value.odd for root in sweep.roots if root.value)
         if self.nonfinite_sweep is None and sweep.error is None and odd:
             self.nonfinite_sweep = sweep
@@ -146,6 +156,14 @@ class Training:
         if self.first is None and self.beginning is None:
             self.first, self.beginning = other.first, other.beginning
         self.owners |= other.owners
+        self.overflow = self.overflow or other.overflow
+
+    def release(self, read: Callable[[RecordedSweep], Trace]) -> None:
+        """Keep only the plain data, and no nodes of a graph. `read` returns the trace of a sweep."""
+        self.last = self.shown_sweep
+        for sweep in self.kept_sweeps:
+            if sweep.trace is None:
+                sweep.release(read(sweep))
 
 
 class Trainings:

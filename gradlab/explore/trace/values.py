@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -104,6 +104,16 @@ class Value:
     def all_zero(self) -> bool:
         """True if there are elements and all are exactly 0."""
         return 0 < self.size == self.zeros
+
+    def divided_by(self, factor: float) -> Value:
+        """Return the recorded data of the array divided by a positive number."""
+        if factor == 1.0:
+            return self
+        if self.numbers is not None:
+            return replace(self, numbers=tuple(x / factor for x in self.numbers))
+        s = self.statistics
+        parts = {name: getattr(s, name) / factor for name in ("norm", "minimum", "maximum", "mean")}
+        return replace(self, summary=replace(s, **parts))
 
     @property
     def nested_numbers(self) -> Any:

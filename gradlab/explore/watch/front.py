@@ -9,7 +9,8 @@ from typing import Any
 from gradlab.diagnose.sites import is_gradlab_file
 from gradlab.explore.trace.notes import users_frames
 from gradlab.explore.watch.layers import as_watched_model, refuse_lazy
-from gradlab.explore.watch.watching import Watch, optimizers_of
+from gradlab.explore.watch.stepping import optimizers_of
+from gradlab.explore.watch.watching import Watch
 
 
 def watch(

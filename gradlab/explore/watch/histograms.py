@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,11 +51,11 @@ class Histograms:
         if parameter in self.parameters:
             self._early_gradients[parameter] = _spread(self.target.library.values([gradient], histograms=True)[0])
 
-    def take(self, step: int) -> None:
-        """Take histograms of the current gradients and weights."""
+    def take(self, step: int, unscaled: Callable[[Any], Any]) -> None:
+        """Take histograms of the current gradients and weights. `unscaled` removes the factor that a gradient contains."""
         params = [self.target.params[i] for i in self.parameters]
         gradients = {
-            i: p.grad
+            i: unscaled(p.grad)
             for i, p in zip(self.parameters, params, strict=True)
             if p.grad is not None and i not in self._early_gradients
         }

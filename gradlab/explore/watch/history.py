@@ -18,14 +18,14 @@ def columns_of(watch: Any) -> dict[str, np.ndarray]:
     summary = m.columns.summary()
     first = np.arange(m.columns.used) * summary.width
     series = {"step": first + 1, "last": np.minimum(first + summary.width, m.steps)}
-    names = {layout.loss: "loss", layout.rate: "lr", layout.unclipped: "unclipped"}
+    names = {layout.loss: "loss", layout.rate: "lr", layout.unclipped: "unclipped", layout.scale: "scale"}
     for what, part in (("gradient", layout.gradient), ("ratio", layout.ratio), ("weight", layout.weight)):
         names.update({part.start + i: f"{what} {layer}" for i, layer in enumerate(watch.layers)})
     for what, part in (("dead", layout.dead), ("saturated", layout.saturated)):
         names.update({part.start + i: f"{what} {one.name}" for i, one in enumerate(watch.target.activations)})
     for at, name in names.items():
         measured = summary.count[:, at].any() or summary.bad[:, at].any()
-        if measured or at in (layout.loss, layout.rate) or not name.startswith(("unclipped", "dead ", "saturated ")):
+        if measured or at in (layout.loss, layout.rate) or not name.startswith(("unclipped", "scale", "dead ", "saturated ")):
             series[name] = summary.mean[:, at]
             series[f"{name}.min"], series[f"{name}.max"] = summary.low[:, at], summary.high[:, at]
     series["not finite"] = summary.bad[:, layout.loss] + summary.bad[:, layout.gradient].sum(1)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.explore.doctor.context.loss_scale import falling_text
 from gradlab.explore.doctor.findings import Diagnosis, Finding
 from gradlab.explore.watch.examination import ExaminationResult
 from gradlab.explore.watch.layers import WatchedModel
@@ -36,6 +37,7 @@ class Judge:
     def __init__(self, measuring: Any, target: WatchedModel, loss_name: str, optimizer: str) -> None:
         self.measuring, self.target, self.loss_name, self.optimizer = measuring, target, loss_name, optimizer
         self.bad_step: BadStep | None = None
+        self.scaled: Any = None  # the `ScaledLosses`
         self.examination = ExaminationResult()  # the doctor's findings on the first steps, once these have ended
         self._last_end, self._window = 0, (0, 0)  # ticks at the end of the last step, and around the bad step
         layers = len(target.layers)
@@ -94,6 +96,7 @@ class Judge:
     def diagnosis(self, trouble: str) -> Diagnosis:
         """Return the findings of the doctor on the program, and those on the numbers of the steps."""
         own = [*self._find_stopped_layers(), *self._find_old_gradients(), *self._find_swings(), *self._find_divergence()]
+        own += self._find_falling_scale()
         examined = self.examination.diagnosis
         origins = self._find_origin()
         own, origins = ([one for one in several if one.kind not in self.examination.silenced] for several in (own, origins))
@@ -210,6 +213,20 @@ class Judge:
                 evidence={"step": self._old_since, "checks": checks, "uncleared": self._old, "norm": self._old_norm},
                 worth=8.0,
             )
+        ]
+
+    def _find_falling_scale(self) -> list[Finding]:
+        scaled = self.scaled
+        if scaled is None or not scaled.steps.is_falling:
+            return []
+        steps, causes = scaled.steps, scaled.result.causes if scaled.result is not None else ()
+        text = falling_text("the GradScaler", steps, scaled.first, scaled.last)
+        message = f"{causes[0].message} Therefore {text}." if causes else f"{text[:1].upper()}{text[1:]}."
+        fix = causes[0].fix if causes else "Find the operation that overflows: run `gradlab doctor` on the script, or `%%grad`."
+        first = causes[0] if causes else Finding("falling-scale", "")
+        evidence = {**first.evidence, "skipped": steps.skipped, "steps": steps.made + steps.skipped, "scale": scaled.last}
+        return [
+            replace(first, kind="falling-scale", message=message, fix=fix, evidence=evidence, worth=11.0, model="", remark=False)
         ]
 
     def _find_swings(self) -> list[Finding]:

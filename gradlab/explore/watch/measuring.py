@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
+from operator import truediv
 from statistics import median
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy as np
 from gradlab import clock
 from gradlab.core.numpy_warnings import silence
 from gradlab.explore.libraries import library_of
+from gradlab.explore.libraries.loss_scaling import LossScaling
 from gradlab.explore.watch.columns import COLUMNS, Columns
 from gradlab.explore.watch.histograms import Histograms
 from gradlab.explore.watch.layers import WatchedModel
@@ -53,6 +55,8 @@ class StepRow:
     updates: Any = None  # norm of the update of each parameter
     units: dict[int, Any] | None = None  # shares of dead and saturated units, by activation
     not_stepped: Sequence[int] = ()  # the parameters that no optimizer of this step holds
+    scale: Any = None  # the factor by which a GradScaler had multiplied the loss
+    overflow: Any = None  # on a device, a number that is not 0 if the optimizer has skipped the step
     old_gradient: Any = None  # ‖.grad‖ of one parameter when the first gradient of this step was accumulated
 
     def __init__(self, step: int) -> None:
@@ -68,9 +72,9 @@ class SeriesLayout:
     """Positions of the series in a row of numbers."""
 
     def __init__(self, layers: int, activations: int) -> None:
-        stops = np.cumsum([3, layers, layers, layers, activations, activations])
+        stops = np.cumsum([4, layers, layers, layers, activations, activations])
         self.size = int(stops[-1])
-        self.loss, self.rate, self.unclipped = 0, 1, 2
+        self.loss, self.rate, self.unclipped, self.scale = 0, 1, 2, 3
         parts = [slice(int(a), int(b)) for a, b in pairwise(stops)]
         self.gradient, self.ratio, self.weight, self.dead, self.saturated = parts
 
@@ -92,6 +96,8 @@ class Measuring:
         Seconds that watching took.
     in_first_steps : bool
         Whether the first steps are still running, of which everything is measured at any cost.
+    scaling : LossScaling
+        The factor that gradients may contain. All numbers of gradients are without it.
     on_nonfinite : callable
         Called with "gradient" or "loss" when one on the host is not finite.
     on_frame : callable
@@ -108,6 +114,7 @@ class Measuring:
         self.steps, self.spent, self.began = 0, 0.0, clock.now()
         self.in_first_steps = False
         self._since = self.began, 0.0, 0  # when the cost started to count; `spent` and `steps` at that time
+        self.scaling = LossScaling()
         self.on_nonfinite: Callable[[str], None] = lambda what: None
         self.on_frame: Callable[[np.ndarray, np.ndarray, dict[int, float]], None] = lambda steps, rows, old: None
         self._swept_loss: tuple[Any, int, float] = lambda: None, 0, 0.0  # weak reference, version and value of the last one
@@ -126,10 +133,11 @@ class Measuring:
         self._step_times: deque[float] = deque(maxlen=MEMORY)  # seconds that the last steps took without watching
         self._last_end = (self.began, 0.0)  # when the last step ended, and `spent` at that time
         self.step_time = 0.0  # median seconds of the last steps without watching
+        self._is_skipped = False  # whether this step was skipped, and no other sweep has begun
         self.suspect = False  # whether a sweep of this step made non-finite gradients: they are measured in any case
         self._smallest, self._finite_pace = target.smallest(), Pace(FINITE_CHECK, every=1)
         unseen = target.library.unseen
-        self._unseen_value, self._unseen_compare = unseen(self._value), unseen(self._compare)
+        self._unseen_value, self._unseen_compare, self._unseen_divide = map(unseen, (self._value, self._compare, truediv))
 
     def measure_first_steps(self, steps: int) -> None:
         """Measure gradients, updates, units and histograms of the first steps at any cost. 0 ends this."""
@@ -177,7 +185,7 @@ class Measuring:
         if clipped is None or any(id(p) in clipped for p in self.target.params):
             gradients = [p.grad for p in self.target.params if p.grad is not None]
             if gradients:
-                self.row.unclipped = self.gauge.norms(gradients)
+                self.row.unclipped = self._unscaled(self.gauge.norms(gradients))
         self._clipping_cost = clock.now() - began
         self.spent += self._clipping_cost
 
@@ -196,7 +204,8 @@ class Measuring:
             if having:
                 all_have = len(having) == len(gradients)
                 self.row.with_gradient = None if all_have else having
-                self.row.gradients = self.gauge.norms(gradients if all_have else [gradients[i] for i in having])
+                norms = self.gauge.norms(gradients if all_have else [gradients[i] for i in having])
+                self.row.gradients = self._unscaled(norms, in_step=True)
                 self._check(self.row.gradients)
             self.gradients.add_cost(step, self._clipping_cost + clock.now() - began)
             self._clipping_cost = 0.0
@@ -211,6 +220,16 @@ class Measuring:
             self.row.not_stepped = not_stepped
         self._end(rate, began)
 
+    def skip_step(self) -> None:
+        """Begin the current step again: a GradScaler skipped it. A loss that is logged now is still that of the skipped step."""
+        self.row, self._is_skipped = StepRow(self.row.step), True
+        self._old_gradient = None
+
+    def begin_sweep(self, loss: Any, scale: Any) -> None:
+        """Note the loss whose multiple is differentiated, and the factor."""
+        self.row.scale = scale
+        self.swept_loss(loss)
+
     def add_manual_gradient(self, i: int) -> None:
         """Measure a gradient that was just written to `.grad`, in a training without an optimizer."""
         step = self.row.step
@@ -219,11 +238,11 @@ class Measuring:
         began = clock.now()
         gradient = self.target.params[i].grad
         if gradient is not None:
-            self._manual_gradients[i] = self.gauge.norms([gradient])
+            self._manual_gradients[i] = self._unscaled(self.gauge.norms([gradient]))
             self._check(self._manual_gradients[i])
             self._manual_cost += clock.now() - began
             if self._histograms_are_due(step):
-                self.histograms.note(i, gradient)
+                self.histograms.note(i, self._unscaled(gradient))
         self.spent += clock.now() - began
 
     def nonfinite_manual_gradients(self) -> list[int]:
@@ -249,10 +268,13 @@ class Measuring:
             self._copy(self.row.step)
         self.spent += clock.now() - began
 
-    def note_loss(self, loss: Any) -> None:
-        """Store the loss of the current step, or of the previous one if that has none."""
+    def note_loss(self, loss: Any, *, is_new: bool = False) -> None:
+        """Store the loss of the current step, or of the previous one if that has none. A loss after a skipped step is that of the
+        step, unless `is_new`."""
         began = clock.now()
         weak, version, value = self._swept_loss
+        if self._is_skipped and not is_new:
+            return
         if weak() is not loss or self.gauge.version(loss) != version:
             value = self.value(loss)
             if not math.isfinite(value):
@@ -282,7 +304,7 @@ class Measuring:
         """Measure the `.grad` of one parameter before a new gradient is accumulated."""
         if self.row.old_gradient is None and self.gradients.due(self.row.step):
             began = clock.now()
-            self._old_gradient = 0.0 if gradient is None else self.gauge.norms([gradient])
+            self._old_gradient = 0.0 if gradient is None else self._unscaled(self.gauge.norms([gradient]))
             self.spent += clock.now() - began
 
     def after_accumulate(self) -> None:
@@ -305,6 +327,7 @@ class Measuring:
     # ----------------------------------------------------------------------------------------------------------- pieces
     def swept_loss(self, loss: Any) -> float:
         """Return the value of a loss whose `backward` is called, and remember it; NaN in the cases of `value`."""
+        self._is_skipped = False
         known = self.gauge.value_and_version(loss)
         if known is None:
             return self.value(loss)
@@ -350,6 +373,13 @@ class Measuring:
             self.row.updates = self.gauge.update_norms(self.target.params, self._copies)
             self.updates.add_cost(self.row.step, self._copy_cost + clock.now() - began)
 
+    def _unscaled(self, norms: Any, *, in_step: bool = False) -> Any:
+        """Return norms of gradients without the factor that they contain now."""
+        if not self.scaling.is_active:
+            return norms
+        scale = self.scaling.scale_of_gradients(self.target.params, in_step=in_step)
+        return norms if type(scale) is float and scale == 1.0 else self._unseen_divide(norms, scale)
+
     def _check(self, norms: Any) -> None:
         """Report non-finite gradients, unless checking them would wait for a device."""
         if not self.gauge.waits and not math.isfinite(float(norms.sum())):
@@ -361,7 +391,7 @@ class Measuring:
 
     def _add_histograms(self, step: int) -> None:
         began = clock.now()
-        self.histograms.take(step)
+        self.histograms.take(step, partial(self._unscaled, in_step=True))
         self.histogram_pace.add_cost(step, clock.now() - began)
 
     def _end(self, rate: float, began: float) -> None:
@@ -434,6 +464,14 @@ class Measuring:
                     numbers[k, layout.loss] = loss if math.isfinite(loss) else math.inf
                 elif loss is not None:
                     read_later(loss, partial(_set, numbers, (k, layout.loss)))
+        overflows: dict[int, float] = {}
+        for k, row in enumerate(rows):
+            if row.scale is not None and type(row.scale) is not float:
+                read_later(row.scale.reshape(1), partial(_set, numbers, (k, layout.scale)))
+            elif row.scale is not None:
+                numbers[k, layout.scale] = row.scale
+            if row.overflow is not None:
+                read_later(row.overflow.reshape(1), partial(_set_item, overflows, k))
         measured = [k for k, row in enumerate(rows) if row.has_measurements]
         norms, weights, updates = (np.full((len(measured), params), np.nan) for _ in range(3))
         old_gradients: dict[int, float] = {}
@@ -469,6 +507,9 @@ class Measuring:
                 numbers[measured, layout.weight] = weight = by_layer(weights)
                 ratio = np.where(weight > 0, by_layer(updates) / np.where(weight > 0, weight, 1.0), np.nan)
                 numbers[measured, layout.ratio] = ratio
+        for k, overflow in overflows.items():
+            if overflow:
+                numbers[k, layout.gradient] = numbers[k, layout.unclipped] = np.nan
         return numbers, old_gradients
 
     # ------------------------------------------------------------------------------------------------------------- cost

@@ -151,11 +151,23 @@ def head(watch: Any) -> list[list[str]]:
     if watch.target.model_name:
         words += [[" of ", "dim"], [watch.target.model_name, "code"]]
     words.append([f"{how}{rate}", "dim"])
+    if scaled := scale_text(watch):
+        words.append([f" · {scaled}", "dim"])
     if progress := progress_text(watch):
         words.append([f" · {progress}", "dim"])
     if watch.interrupted:
         words.append([f" · stopped by {watch.interrupted}", "strong"])
     return words
+
+
+def scale_text(watch: Any) -> str:
+    """Describe the scale of a GradScaler and the steps that it skipped; "" without one."""
+    scaled = watch.scaled
+    if scaled.scale is None:
+        return ""
+    total = scaled.steps.made + scaled.steps.skipped
+    skipped = f", {scaled.steps.skipped} of {count(total, 'step')} skipped" if scaled.steps.skipped else ""
+    return f"loss scale {float(scaled.scale):g}{skipped}"
 
 
 def cost_text(cost: Mapping[str, float], steps: int) -> str:

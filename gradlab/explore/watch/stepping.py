@@ -6,7 +6,13 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from gradlab.explore.libraries.loss_scaling import is_skipped
 from gradlab.explore.watch.hooks import has_closure, remove_all, weakly
+
+
+def optimizers_of(optimizer: Any) -> list[Any]:
+    """Return `None`, an optimizer, or several as a list."""
+    return [] if optimizer is None else list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
 
 
 class StepListener(Protocol):
@@ -93,6 +99,8 @@ class OptimizerSteps:
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._computes = False
+        if is_skipped(optimizer):
+            return
         if self.made and any(one() is optimizer for one in self.made):
             self.end()
         listener = self._listener()
@@ -103,7 +111,7 @@ class OptimizerSteps:
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         listener = self._listener()
-        if listener is None:
+        if listener is None or is_skipped(optimizer):
             return
         if self._computes:
             self._computes = False

@@ -18,7 +18,7 @@ from typing import Any
 from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.sites import GRADLAB_FILES, is_gradlab_file
 from gradlab.diagnose.source_locations import cells
-from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.libraries import Library, adapters, library_of
 from gradlab.explore.libraries.backward_calls import BackwardCalls, SweepInspector
 from gradlab.explore.module_paths import is_model
 from gradlab.explore.names import held_by_self, is_optimizer, names_in, running_loops, with_held
@@ -108,7 +108,9 @@ class TrainingFinder:
     ) -> None:
         self._namespace, self._every, self._on_training = namespace, every, on_training
         self._current = _Current()
-        self._sweeps = BackwardCalls(self._on_backward, self._current, Faults("searched for the trainings of the cell"))
+        faults = Faults("searched for the trainings of the cell")
+        self._sweeps = BackwardCalls(self._on_backward, self._current, faults)
+        self._scaled = [library.loss_scaling(faults, lambda *step: None) for library in adapters()]  # also before a watch exists
         self.trainings: list[Training] = []
         self.trouble = ""
         self._training_of: dict[int, Training] = {}  # by the id of a tensor that a running watch holds
@@ -136,6 +138,8 @@ class TrainingFinder:
     def open(self) -> None:
         """Start detecting trainings."""
         self._sweeps.open()
+        for one in self._scaled:
+            one.open()
 
     def close(self, error: BaseException | None = None) -> None:
         """End all trainings. An error of the cell ended those that ran last. May be called again."""
@@ -149,6 +153,8 @@ class TrainingFinder:
             self._routes.clear()
             self._latest = ()
             self._sweeps.close()
+            for one in self._scaled:
+                one.close()
 
     # ------------------------------------------------------------------------------------------------------------- sweeps
     def _on_backward(self, loss: Any) -> None:
@@ -185,7 +191,7 @@ class TrainingFinder:
                 self._follow_another(one)
             if loss.numel() == 1:
                 one.watch.before_backward(loss)
-                one.watch.note_loss(loss)
+                one.watch.note_loss(one.watch.scaled.calls.loss_of(loss)[0])
         self._current.inspector = None if owners[0].watch.measuring.gauge.waits else owners[0].watch.sweep_inspector
         self._show(owners)
 

@@ -38,16 +38,12 @@ from gradlab.explore.watch.loss_name import logged_name
 from gradlab.explore.watch.measuring import Measuring, rate_of
 from gradlab.explore.watch.replaying import BadStep, Replay
 from gradlab.explore.watch.saving import RunDisplay
-from gradlab.explore.watch.stepping import OptimizerSteps
+from gradlab.explore.watch.scaled_loss import ScaledLosses
+from gradlab.explore.watch.stepping import OptimizerSteps, optimizers_of
 from gradlab.explore.watch.sweep_inspection import WatchInspector
 from gradlab.explore.watch.tracking.writing import Tracking
 
 POLL = 0.05  # seconds between two checks whether a pause has ended
-
-
-def optimizers_of(optimizer: Any) -> list[Any]:
-    """Return `None`, an optimizer, or several as a list."""
-    return [] if optimizer is None else list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
 
 
 class Watch(RunDisplay):
@@ -114,6 +110,8 @@ class Watch(RunDisplay):
         self._examination: Examination | None = None
         self.sweep_inspector = WatchInspector(self, self._replay)
         self._sweeps = BackwardCalls(weakly(self.before_backward), self.sweep_inspector, self.faults)
+        self.scaled = ScaledLosses(self, self._replay)
+        self.measuring.scaling, self._judge.scaled = self.scaled.calls, self.scaled
         self._clipping = ClippingCalls(target.library.unseen(weakly(self.measuring.before_clipping)), self.faults)
 
     # ------------------------------------------------------------------------------------------------------- the block
@@ -146,6 +144,7 @@ class Watch(RunDisplay):
         with self.safely():
             self.update_hooks()
         self._clipping.open()
+        self.scaled.calls.open()
         if self.observes_backward and not self.measuring.gauge.waits:
             self._sweeps.open()
         show = VIEWS.get("a run")
@@ -195,6 +194,7 @@ class Watch(RunDisplay):
         remove_all(self._probe_hooks)
         self._sweeps.close()
         self._clipping.close()
+        self.scaled.calls.close()
         self.optimizer_steps.remove()
         self.optimizer_steps.end()
         if self._examination is not None:
@@ -270,6 +270,8 @@ class Watch(RunDisplay):
         """Examine the graph of a tensor whose `backward` is called, if it is not finite. The sweep will free the graph."""
         if self.observes_backward and self.optimizer_steps.made:
             self.optimizer_steps.end()
+        if self.scaled.calls.is_active and self.scaled.before_backward(loss):
+            return
         if self._replay.bad_step is not None or self.measuring.gauge.waits:
             return
         began = clock.now()
@@ -338,9 +340,9 @@ class Watch(RunDisplay):
             self._finish_step()
 
     def note_loss(self, loss: Any) -> None:
-        """Record the loss of the current step."""
+        """Record the loss of the current step, when its backward begins."""
         with self.safely():
-            self.measuring.note_loss(loss)
+            self.measuring.note_loss(loss, is_new=True)
 
     def loss(self, *batch: Any) -> Any:
         """Compute the loss of a batch with `replay`, and keep the batch and the random state until the next call.
@@ -356,7 +358,7 @@ class Watch(RunDisplay):
             The result of `replay`, which is also logged. Call `backward()` on it.
         """
         loss = self._replay.compute(batch)
-        self.measuring.note_loss(loss)
+        self.measuring.note_loss(loss, is_new=True)
         self._computed_loss = weakref.ref(loss)
         return loss
 
@@ -504,8 +506,8 @@ class Watch(RunDisplay):
 
     # --------------------------------------------------------------------------------------------------------- internal
     def keep_bad_step(self, what: str) -> None:
-        """Keep the first step with a non-finite "gradient" or "loss" on the host."""
-        if self._replay.bad_step is None:
+        """Keep the first step with a non-finite "gradient" or "loss" on the host. A GradScaler skips a step with such a loss."""
+        if self._replay.bad_step is None and not (what == "loss" and self.scaled.scale is not None):
             with self.safely():
                 self._replay.keep(self.measuring.row.step if what == "gradient" else self._step_of_loss(), what)
                 self._judge.bad_step = self._replay.bad_step

@@ -310,16 +310,17 @@ def find_clipping_of_scaled_gradients(case: Case) -> Iterable[Finding]:
             continue
         if (value is not None and not value.is_enabled()) or call is None or not call.args:
             continue
-        if any(pair.norm < limit for pair in pairs):
+        if any(pair.norm * pair.sweep.scale < limit for pair in pairs):
             continue
+        norm = pairs[-1].norm * pairs[-1].sweep.scale
         yield Finding(
             "clipped-to-nothing",
-            f"{source.quote(clips[0])} clips gradients that `{scaler}` has scaled, so their norm is {digits(pairs[-1].norm)} and "
+            f"{source.quote(clips[0])} clips gradients that `{scaler}` has scaled, so their norm is {digits(norm)} and "
             f"the limit of {limit:g} cuts all of them. `{scaler}.step()` then divides them by the scale, and next to nothing is "
             "left.",
             source.line(clips[0]),
             fix=f"Unscale them first: {before(f'{scaler}.unscale_({ast.unparse(call.args[0])})', source.text(clips[0]))}.",
-            evidence={"scaled norm": pairs[-1].norm, "limit": limit},
+            evidence={"scaled norm": norm, "limit": limit},
             worth=8.0,
             place=source.place_of(clips[0]),
         )

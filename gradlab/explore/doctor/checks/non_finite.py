@@ -25,6 +25,7 @@ from gradlab.explore.doctor.checks.singular import (
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import instead, parse_expression, replace_expression
 from gradlab.explore.doctor.context.flow import Flow, first_arguments, flow_of, has_gradients, plural
+from gradlab.explore.doctor.context.loss_scale import falling_scale, is_searching
 from gradlab.explore.doctor.context.number_limits import largest_exponent, largest_finite
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
@@ -128,7 +129,14 @@ class Birth:
 
 @check("nan-born", "inf-born", "nan-input")
 def find_non_finite(case: Case) -> Iterable[Finding]:
-    """Find inputs and operations that make the loss or a gradient NaN or infinite."""
+    """Find inputs and operations that make the loss or a gradient NaN or infinite. If a GradScaler keeps skipping steps because
+    of them, `loss_scale` reports it."""
+    if falling_scale(case) is None:
+        yield from explain_non_finite(case)
+
+
+def explain_non_finite(case: Case) -> Iterable[Finding]:
+    """Yield the inputs and operations that make the loss or a gradient of the last sweep NaN or infinite."""
     if not has_gradients(case.trace):
         return
     flow = flow_of(case)
@@ -152,6 +160,8 @@ def find_non_finite(case: Case) -> Iterable[Finding]:
         yield _unrecorded_finding(flow)
         return
     for at in _backward_births(flow):
+        if is_searching(case) and _is_overflow(flow, at):
+            continue
         same = (flow.nodes[at].place or at, flow.ops[at])
         if same not in reported and count < MAX_BIRTHS:
             reported.add(same)
@@ -507,6 +517,14 @@ def _backward_births(flow: Flow) -> list[int]:
         if any(is_non_finite(edge.gradient) for edge in flow.inputs[i]):
             births.append(i)
     return births
+
+
+def _is_overflow(flow: Flow, at: int) -> bool:
+    """Return whether finite cotangents overflowed at a node, so that a smaller scale of the loss would prevent it."""
+    explanation = explain_derivative(flow, at)
+    return any(e.gradient is not None and e.gradient.infs for e in flow.inputs[at]) and (
+        explanation is None or "arrived" in explanation.evidence
+    )
 
 
 def _backward_finding(flow: Flow, at: int) -> Finding:

@@ -560,10 +560,12 @@ def _overflowing_gradient(flow: Flow, at: int, value: Value) -> Explanation | No
     if arrived is None or passed is None or passed.dtype not in LARGEST_NUMBERS:
         return None
     limit = "65504" if passed.dtype == "float16" else digits(LARGEST_NUMBERS[passed.dtype])
+    scale = flow.trace.scale
+    scaled = "" if scale == 1.0 else f", with the factor {scale:g} of the GradScaler,"
     return Explanation(
         f"In the backward pass of {code_at(flow, at)} the gradient overflows {passed.dtype} at {passed.infs} of "
-        f"{plural(passed.size, 'element')}: {digits(arrived.largest)} arrives, and the result exceeds {limit}.",
-        "Scale the loss down before backward(), or compute in float32."
+        f"{plural(passed.size, 'element')}: {digits(arrived.largest * scale)}{scaled} arrives, and the result exceeds {limit}.",
+        ("Scale the loss down before backward(), or compute in float32." if scale == 1.0 else "Compute in float32 or bfloat16.")
         if passed.dtype in ("float16", "bfloat16")
         else "Make the weights or the inputs smaller, or scale the loss down before backward().",
         {"infs": passed.infs, "size": passed.size, "arrived": arrived.largest},
@@ -579,4 +581,5 @@ DERIVATIVES: dict[str, Callable[[Flow, int, Value], Explanation | None]] = {
     "Div": lambda flow, at, value: _divide(flow, at),
     "Mul": _overflowing_gradient,
     "Exp": _overflowing_gradient,
+    "ToCopy": _overflowing_gradient,
 }

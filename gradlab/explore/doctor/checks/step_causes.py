@@ -57,6 +57,8 @@ def _follows(finding: Finding, cause: Finding) -> bool:
     """Return whether a finding only describes the effect of a cause that is reported: nothing changes, or nothing is cleared."""
     if cause.kind == "uncalled-method":
         return finding.kind == "accumulated" and ".zero_grad()`" in cause.fix
+    if cause.kind == "scaled-step":
+        return finding.kind in ("update-ratio", "inf-born", "nan-born", "nan-input")
     if cause.kind == "clipped-to-nothing":
         return finding.kind == "step-before-backward" or "stuck" in finding.evidence
     if cause.kind == "step-before-backward":

@@ -354,7 +354,8 @@ def _oscillating_sweeps(
             last, earlier = before.get((sweep.number, entry.key), (None, None))
             if last is run[i - 1] and earlier is not None and earlier.moved and entry.key in written:
                 moved.append(entry)
-        written = {key for event in events_after(case, sweep) if event.kind != "backward" for key in (*event.keys, *event.held)}
+        writes = [event for event in events_after(case, sweep) if event.kind in ("step", "write")]
+        written = {key for event in writes for key in (*event.keys, *event.held)}
         largest = max(moved, key=lambda entry: entry.arrived, default=None)
         if largest is not None and largest.turn is not None and largest.turn < MAX_COSINE_BACK:
             reversals.append((sweep, largest))

@@ -383,7 +383,7 @@ def _loop_finding(case: Case, within: dict[int, list[tuple[SweepEntry, Entry]]])
         f"‖.grad‖ of `{entry.name}` went from {entry.before:.3g} to {entry.after:.3g}; this call contributed "
         f"{entry.arrived:.3g}.",
         event_line(sweep_call(case, swept)),
-        fix=_clear(case, [one.key for one in every], place),
+        fix=clearing_advice(case, [one.key for one in every], place),
         evidence={
             "of": entry.name,
             "calls": len(longest),
@@ -420,7 +420,7 @@ def _cells_finding(case: Case, repeated: list[tuple[SweepEntry, Entry, int]]) ->
         f"{entry_names(case, [one for _, one, _ in repeated])} is now the sum of {cells} gradients. ‖.grad‖ of `{entry.name}` "
         f"went from {entry.before:.3g} to {entry.after:.3g}; this call contributed {entry.arrived:.3g}.",
         event_line(sweep_call(case, swept)),
-        fix=_clear(case, [one.key for _, one, _ in repeated], place),
+        fix=clearing_advice(case, [one.key for _, one, _ in repeated], place),
         evidence={
             "of": entry.name,
             "cells": cells,
@@ -434,7 +434,7 @@ def _cells_finding(case: Case, repeated: list[tuple[SweepEntry, Entry, int]]) ->
     )
 
 
-def _clear(case: Case, keys: Iterable[int], place: Line | None) -> str:
+def clearing_advice(case: Case, keys: Iterable[int], place: Line | None) -> str:
     """Return advice that clears the gradients of some leaves before a call of backward."""
     call = place.statement or place.source if place is not None else ""
     learners = [case.learners[key] for key in keys if key in case.learners]

@@ -109,6 +109,8 @@ class Case:
         The silenced kinds of findings.
     first : Trace or None
         The trace of the first sweep of the same training, `trace` if that is the first one. None if it is not known.
+    overflow : Trace or None
+        The trace of the last recorded sweep with a scaled loss whose gradients were not finite, if finite ones followed.
     found : dict
         The findings of each check that has run, by its name, and the message if the check failed.
     """
@@ -121,6 +123,7 @@ class Case:
     root: str = ""
     ignore: frozenset[str] = frozenset()
     first: Trace | None = None
+    overflow: Trace | None = None
     found: dict[str, tuple[list[Any], str]] = field(default_factory=dict, init=False, repr=False)
     tensors: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # of the learners, by key, once these are read
     sharded: dict[int, str] = field(default_factory=dict, init=False)  # names by key: see `learners`

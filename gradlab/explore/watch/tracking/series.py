@@ -164,6 +164,7 @@ class Series:
             "gradlab/lr": row[layout.rate],
             "gradlab/gradient_norm": every,
             "gradlab/gradient_norm_unclipped": row[layout.unclipped],
+            "gradlab/loss_scale": row[layout.scale],
         }
         for kind, groups, values in (
             ("gradient_norm", self.layers, total),

@@ -1,0 +1,43 @@
+"""Losses that are multiplied before their backward, so that small gradients are not rounded to 0 in float16. PyTorch's GradScaler
+does this; `scaling_torch` detects it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+# Called with "step" or "skip" after a step of an optimizer that was made or skipped, and with "unscale" when the gradients of an
+# optimizer were divided; with the optimizer, and the factor as a number or a tensor on a device.
+ReportScaling = Callable[[str, Any, Any], None]
+
+
+class LossScaling:
+    """Detection of losses that are multiplied before their backward, against underflow. This one detects none."""
+
+    def open(self) -> None:
+        """Start detecting. May be called repeatedly; so may `close`."""
+
+    def close(self) -> None:
+        """Stop detecting, and restore everything."""
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether any loss was multiplied. Until then, the other methods need not be called."""
+        return False
+
+    def loss_of(self, tensor: Any) -> tuple[Any, Any]:
+        """Return the loss from which a tensor was made by multiplication, and the factor, a number or a tensor on a device; the
+        tensor and 1 if there is none."""
+        return tensor, 1.0
+
+    def scale_of_gradients(self, parameters: Sequence[Any], *, in_step: bool = False) -> Any:
+        """Return the factor that the gradients of some parameters contain now, but not what the next step subtracts; 1 if there
+        is none. With `in_step`, an optimizer is about to subtract them."""
+        return 1.0
+
+
+def is_skipped(optimizer: Any) -> bool:
+    """Return whether an optimizer that is called for a step leaves it out. One that divides the gradients itself does, if they
+    have overflowed. False if finding out would wait for a device."""
+    overflow = getattr(optimizer, "found_inf", None)
+    return overflow is not None and overflow.device.type == "cpu" and bool(float(overflow))
