@@ -40,7 +40,7 @@ declare(
         import torch
 
         torch.manual_seed(0)
-        model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+        model = torch.nn.Linear(8, 1)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
         scaler = torch.amp.GradScaler("cpu")
         x, y = torch.randn(64, 8), torch.rand(64, 1)
@@ -82,7 +82,7 @@ declare(
             scaler.scale(loss).backward()
             optimizer.step()  #!
     """,
-    healthy={"optimizer.step()": "scaler.step(optimizer)\n            scaler.update()"},
+    healthy={"optimizer.step()": "scaler.step(optimizer)\n    scaler.update()"},
     libraries=("torch",),
 )
 
@@ -100,7 +100,7 @@ def find_falling_scale(case: Case) -> Iterable[Finding]:
         "steps": falling.steps.made + falling.steps.skipped,
         "scale": last.scale,
     }
-    cause = next(iter(_causes(case)), None) or _uncleared_gradients(case)
+    cause = _uncleared_gradients(case) or next(iter(_causes(case)), None)
     if cause is None:
         message = f"{text}, because gradients were not finite."
         yield Finding("falling-scale", message, event_line(last), evidence=evidence, worth=10.0, place=last.place)
