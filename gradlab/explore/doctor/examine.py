@@ -35,6 +35,7 @@ from gradlab.explore.doctor.checks import (
     rebound_leaves,
     recreated_leaves,
     replaced_leaves,
+    rounded_updates,
     steps,
     sums,
     training,
@@ -70,6 +71,7 @@ RUNS = (
     learning_rates,  # schedules that end in the first steps, steps by hand with a learning rate of 0
     clipping,  # gradients that are clipped to nothing, before backward or after the step
     advantages,  # products of a log-probability and a value of the critic
+    rounded_updates,  # steps that are rounded away in half precision
     steps,  # steps that increase the loss, or are too large or too small
     depth,  # gradients that vanish or explode over layers or time steps
     units,  # dead and saturated units

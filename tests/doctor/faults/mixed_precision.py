@@ -121,3 +121,24 @@ ROWS.fault(
     says=("1024", "scaler.step(opt); scaler.update()"),
     libraries=("torch",),
 )
+# ---------------------------------------------------------------------------------------------------------- rounded-update
+ROWS.fault(
+    "weights in bfloat16 and a small learning rate",
+    "rounded-update",
+    """
+    net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)).bfloat16()
+    opt = optim.AdamW(net.parameters(), lr=1e-5)
+    x, y = torch.randn(32, 8).bfloat16(), torch.randn(32, 1).bfloat16()
+    start = net[0].weight.detach().clone()
+    # %%
+    for step in range(10):
+        opt.zero_grad()
+        loss = F.mse_loss(net(x), y)
+        loss.backward()
+        opt.step() #!
+    """,
+    shows="(start == net[0].weight).float().mean() > 0.9",
+    cure={".bfloat16()": "", "F.mse_loss(net(x), y)": "F.mse_loss(net(x), y)"},
+    says=("net[0].weight", "bfloat16", "half a unit"),
+    libraries=("torch",),
+)

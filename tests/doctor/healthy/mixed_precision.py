@@ -109,3 +109,49 @@ ROWS.healthy(
     learns="loss.item() < first",
     libraries=("torch",),
 )
+ROWS.healthy(
+    "weights in bfloat16 and long steps",
+    """
+    net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)).bfloat16()
+    opt = optim.Adam(net.parameters(), lr=0.01)
+    x, y = torch.randn(32, 8).bfloat16(), torch.randn(32, 1).bfloat16()
+    losses = []
+    # %%
+    for step in range(10):
+        opt.zero_grad()
+        loss = F.mse_loss(net(x), y)
+        loss.backward()
+        opt.step()
+        losses.append(loss.item())
+    """,
+    learns="losses[-1] < losses[0]",
+    libraries=("torch",),
+)
+ROWS.healthy(
+    "weights in bfloat16 whose rounding is summed up",
+    """
+    class Compensated(optim.Optimizer):
+        def __init__(self, params, lr):
+            super().__init__(params, {"lr": lr})
+        @torch.no_grad()
+        def step(self):
+            for p in self.param_groups[0]["params"]:
+                lost = self.state[p].setdefault("lost", torch.zeros_like(p))
+                new = p + (lost - self.param_groups[0]["lr"] * p.grad)
+                lost += (p - new) - self.param_groups[0]["lr"] * p.grad
+                p.copy_(new)
+    net = nn.Linear(64, 1).bfloat16()
+    opt = Compensated(net.parameters(), lr=1e-4)
+    x, y = torch.randn(256, 64).bfloat16(), torch.randn(256, 1).bfloat16()
+    losses = []
+    # %%
+    for step in range(30):
+        opt.zero_grad()
+        loss = F.mse_loss(net(x).float(), y.float())
+        loss.backward()
+        opt.step()
+        losses.append(loss.item())
+    """,
+    learns="losses[-1] < losses[0]",
+    libraries=("torch",),
+)

@@ -63,7 +63,7 @@ def _follows(finding: Finding, cause: Finding) -> bool:
         return finding.kind == "step-before-backward" or "stuck" in finding.evidence
     if cause.kind == "step-before-backward":
         return finding.kind == "idle-clipping"
-    return cause.kind == "zero-learning-rate" and "stuck" in finding.evidence
+    return cause.kind in ("zero-learning-rate", "rounded-update") and "stuck" in finding.evidence
 
 
 def _is_consequence(finding: Finding) -> bool:

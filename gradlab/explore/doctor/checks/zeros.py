@@ -482,17 +482,22 @@ def _underflow(flow: Flow, lost: LostGradients, at: int, causes: Sequence[Cause]
     elif properties.reduces == "mean":
         factor = max(arrived.size, 1) / passed.size
     terms = max(arrived.size // max(passed.size, 1), 1) * ((flow.nodes[at].shape or (1,))[-1] if properties.product else 1)
-    if arrived.largest * factor * terms > least / 2:
+    scale = flow.trace.scale
+    largest = arrived.largest * scale
+    if largest * factor * terms > least / 2:
         return None
+    advice = "Compute in bfloat16, which has the range of float32, or in float32."
+    if scale == 1.0:
+        advice = "Keep the weights in float32 and compute in float16 with torch.autocast and torch.amp.GradScaler, or in float32."
     return Finding(
         "underflow",
-        f"In {flow.code(at)}{flow.place(at)} the gradient is rounded to 0: {digits(arrived.largest)} times {digits(factor)} is "
+        f"In {flow.code(at)}{flow.place(at)} the gradient is rounded to 0: {digits(largest)} times {digits(factor)} is "
         f"below {digits(least)}, the smallest positive number of {dtype}. {_leaves_get(flow, leaves)}.",
         flow.line(at),
         at,
-        "Keep the weights in float32 and compute in float16 with torch.autocast and torch.amp.GradScaler, or compute in float32."
+        advice
         if dtype in ("float16", "bfloat16")
         else "Multiply the loss by a scale before backward() and divide the gradients by it afterwards.",
-        {"largest": arrived.largest, "factor": factor, "least": least, "dtype": dtype, "leaves": tuple(leaf_names(flow, leaves))},
+        {"largest": largest, "factor": factor, "least": least, "dtype": dtype, "leaves": tuple(leaf_names(flow, leaves))},
         worth=6.0,
     )
