@@ -41,11 +41,14 @@ def find_torch_leftovers():
     from torch.optim import optimizer
     from torch.overrides import _len_torch_function_stack
 
+    from gradlab.explore.libraries.scaling_torch import SCALER
+
     fine = {
         "function modes": _len_torch_function_stack() == 0,
         "backward": not hasattr(torch.Tensor.backward, "__wrapped__"),
         "autograd.backward": not hasattr(torch.autograd.backward, "__wrapped__"),
         "compile": not hasattr(torch.compile, "__wrapped__"),
+        "GradScaler": not any(hasattr(getattr(SCALER, name), "__wrapped__") for name in ("scale", "unscale_", "step")),
         "hooks on modules": not (module._global_forward_pre_hooks or module._global_forward_hooks),
         "hooks on optimizers": not (optimizer._global_optimizer_pre_hooks or optimizer._global_optimizer_post_hooks),
         "the compiler": torch.compiler.is_compiling() or torch._dynamo.eval_frame._stance.stance == "default",

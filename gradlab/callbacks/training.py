@@ -36,7 +36,7 @@ class StepLoss:
     def __init__(self, watch: Watch, is_new: Callable[[], bool] | None = None) -> None:
         self._watch, self._is_new = weakref.ref(watch), is_new
         self._sum: Any = None
-        self._step = 0  # of which the sum is
+        self._step = 0, 0  # steps that were made and skipped before the one of which the sum is
         self._is_known = True  # as long as each backward had a loss of one element
         self.calls = BackwardCalls(watch.target.library.unseen(weakly(self._add)), SweepInspector(), watch.faults)
 
@@ -52,8 +52,8 @@ class StepLoss:
         if not self._is_known:
             return
         is_new = self._is_new is not None and self._is_new()
-        if is_new or self._step != watch.steps:
-            self._sum, self._step = None, watch.steps
+        if is_new or self._step != (watch.steps, watch.skipped_steps):
+            self._sum, self._step = None, (watch.steps, watch.skipped_steps)
         loss = watch.scaled.calls.loss_of(loss)[0].detach().reshape(())
         self._sum = loss if self._sum is None else self._sum + loss
         watch.note_loss(self._sum)

@@ -58,6 +58,14 @@ def test_mixed_precision_is_healthy(make_accelerator):
     assert watch.run.steps == 6 and not watch.run.findings.findings and not watch.run.trouble
 
 
+def test_a_gradient_scaler_does_not_change_the_numbers(make_accelerator):
+    training, accelerator = Training(accumulate=2), make_accelerator(gradient_accumulation_steps=2)
+    accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)  # as with mixed_precision="fp16" on a GPU
+    watch, _ = train(accelerator, training)
+    training.check(watch.run)
+    assert watch.run.loss_scale == 1024.0 and not watch.run.findings.findings
+
+
 def test_an_error_ends_the_watch(make_accelerator):
     training = Training()
     accelerator = make_accelerator()

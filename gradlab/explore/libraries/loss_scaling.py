@@ -40,4 +40,15 @@ def is_skipped(optimizer: Any) -> bool:
     """Return whether an optimizer that is called for a step leaves it out. One that divides the gradients itself does, if they
     have overflowed. False if finding out would wait for a device."""
     overflow = getattr(optimizer, "found_inf", None)
-    return overflow is not None and overflow.device.type == "cpu" and bool(float(overflow))
+    return overflow is not None and not is_on_device(overflow) and bool(float(overflow))
+
+
+def overflow_to_read(optimizer: Any) -> Any:
+    """Return a number on a device that is not 0 if `is_skipped` could not find out that the optimizer leaves the step out; None
+    if it could."""
+    overflow = getattr(optimizer, "found_inf", None)
+    return overflow.clone() if overflow is not None and is_on_device(overflow) else None
+
+
+def is_on_device(tensor: Any) -> bool:
+    return bool(tensor.device.type != "cpu")

@@ -30,7 +30,7 @@ SCALER: Any = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScale
 
 @dataclass
 class Marks:
-    """Whether there are any marks: until then, sweeps need no search."""
+    """The state of all marks of this process. Until one is `used`, sweeps need no search."""
 
     used: bool = False
 

@@ -399,7 +399,7 @@ class Recorder:
             return
         tensor = sweep.library.variable(node)
         if tensor is not None:
-            before = sweep.unscaled(sweep.library.values([tensor.grad])[0]) if tensor.grad is not None else None
+            before = sweep.unscale(sweep.library.values([tensor.grad])[0]) if tensor.grad is not None else None
             losses, key = self.losses_of(sweep.library, tensor), self.identities.key(tensor)
             version = sweep.library.version(tensor)
             sweep.leaves[node] = RecordedLeaf(node, tensor, str(tensor.device), before, losses=losses, key=key, version=version)
@@ -518,7 +518,7 @@ class Recorder:
             leaf.tensor = None
             if g is None:
                 continue
-            leaf.gradient, leaf.gradient_form = sweep.unscaled(next(settled)), library.form(g)
+            leaf.gradient, leaf.gradient_form = sweep.unscale(next(settled)), library.form(g)
             if leaf.gradient is not None and len(g.shape) == 2 and g.numel() > 1 and len(sweep.maps) < self.maps:
                 array = library.own_array(g)
                 sweep.maps.append((leaf.node, pool_matrix(array if sweep.scale == 1.0 else array / sweep.scale, CELLS)))

@@ -133,10 +133,10 @@ class RecordedSweep:
         for key in seen.handed:
             seen.handed[key] = next(settled), next(settled)
         if self.scale != 1.0:
-            seen.gradients = {node: self.unscaled(one) for node, one in seen.gradients.items()}
-            seen.handed = {key: (self.unscaled(one), share) for key, (one, share) in seen.handed.items()}
+            seen.gradients = {node: self.unscale(one) for node, one in seen.gradients.items()}
+            seen.handed = {key: (self.unscale(one), share) for key, (one, share) in seen.handed.items()}
 
-    def unscaled(self, gradient: Value | None) -> Value | None:
+    def unscale(self, gradient: Value | None) -> Value | None:
         """Return a gradient of the loss, from one of the scaled loss."""
         return None if gradient is None else gradient.divided_by(self.scale)
 

@@ -53,11 +53,11 @@ def watch(
         Also write the numbers, histograms and findings to a `SummaryWriter` of TensorBoard, a run of Weights & Biases, the module
         `mlflow` with an active run, a logger of Lightning, or any object with ``log(dict, step)``. The names are
         "gradlab/loss", "gradlab/lr", "gradlab/gradient_norm" (of all parameters), "gradlab/gradient_norm_unclipped" (before
-        `clip_grad_norm_` or `clip_grad_value_` changed them) and, for each layer, "gradient_norm/LAYER",
-        "update_ratio/LAYER" (‖update‖ / ‖weights‖) and "weight_norm/LAYER", "dead_units/ACTIVATION" for each activation, and
-        the histograms "gradients/LAYER" and "weights/LAYER". In models of more than 32 layers, layers are grouped. Steps count
-        from 1. Fewer steps are written if writing would take more than 1 % of the program's own time. Non-finite numbers are
-        written as NaN. Trackers are flushed at the end, and stay open.
+        `clip_grad_norm_` or `clip_grad_value_` changed them), "gradlab/loss_scale" (of a GradScaler) and, for each layer,
+        "gradient_norm/LAYER", "update_ratio/LAYER" (‖update‖ / ‖weights‖) and "weight_norm/LAYER", "dead_units/ACTIVATION" for
+        each activation, and the histograms "gradients/LAYER" and "weights/LAYER". In models of more than 32 layers, layers are
+        grouped. Steps count from 1. Fewer steps are written if writing would take more than 1 % of the program's own time.
+        Non-finite numbers are written as NaN. Trackers are flushed at the end, and stay open.
 
     Returns
     -------

@@ -51,11 +51,11 @@ class Histograms:
         if parameter in self.parameters:
             self._early_gradients[parameter] = _spread(self.target.library.values([gradient], histograms=True)[0])
 
-    def take(self, step: int, unscaled: Callable[[Any], Any]) -> None:
-        """Take histograms of the current gradients and weights. `unscaled` removes the factor that a gradient contains."""
+    def take(self, step: int, unscale: Callable[[Any], Any]) -> None:
+        """Take histograms of the current gradients and weights. `unscale` removes the factor that a gradient contains."""
         params = [self.target.params[i] for i in self.parameters]
         gradients = {
-            i: unscaled(p.grad)
+            i: unscale(p.grad)
             for i, p in zip(self.parameters, params, strict=True)
             if p.grad is not None and i not in self._early_gradients
         }

@@ -137,7 +137,8 @@ class Measuring:
         self.suspect = False  # whether a sweep of this step made non-finite gradients: they are measured in any case
         self._smallest, self._finite_pace = target.smallest(), Pace(FINITE_CHECK, every=1)
         unseen = target.library.unseen
-        self._unseen_value, self._unseen_compare, self._unseen_divide = map(unseen, (self._value, self._compare, truediv))
+        self._unseen_value, self._unseen_compare = unseen(self._value), unseen(self._compare)
+        self._unseen_divide = unseen(truediv)
 
     def measure_first_steps(self, steps: int) -> None:
         """Measure gradients, updates, units and histograms of the first steps at any cost. 0 ends this."""
@@ -185,7 +186,7 @@ class Measuring:
         if clipped is None or any(id(p) in clipped for p in self.target.params):
             gradients = [p.grad for p in self.target.params if p.grad is not None]
             if gradients:
-                self.row.unclipped = self._unscaled(self.gauge.norms(gradients))
+                self.row.unclipped = self._unscale(self.gauge.norms(gradients))
         self._clipping_cost = clock.now() - began
         self.spent += self._clipping_cost
 
@@ -205,16 +206,18 @@ class Measuring:
                 all_have = len(having) == len(gradients)
                 self.row.with_gradient = None if all_have else having
                 norms = self.gauge.norms(gradients if all_have else [gradients[i] for i in having])
-                self.row.gradients = self._unscaled(norms, in_step=True)
+                self.row.gradients = self._unscale(norms, in_step=True)
                 self._check(self.row.gradients)
             self.gradients.add_cost(step, self._clipping_cost + clock.now() - began)
             self._clipping_cost = 0.0
         if self._histograms_are_due(step):
             self._add_histograms(step)
 
-    def after_step(self, rate: float, not_stepped: Sequence[int] = ()) -> None:
-        """End a step of optimizers. `not_stepped` are the parameters that they do not hold."""
+    def after_step(self, rate: float, not_stepped: Sequence[int] = (), overflow: Any = None) -> None:
+        """End a step of optimizers. `not_stepped` are the parameters that they do not hold. `overflow` is a number on a device
+        that is not 0 if they left the step out."""
         began = clock.now()
+        self.row.overflow = overflow
         if self._copy_step == self.row.step:
             self._unseen_compare()
             self.row.not_stepped = not_stepped
@@ -238,11 +241,11 @@ class Measuring:
         began = clock.now()
         gradient = self.target.params[i].grad
         if gradient is not None:
-            self._manual_gradients[i] = self._unscaled(self.gauge.norms([gradient]))
+            self._manual_gradients[i] = self._unscale(self.gauge.norms([gradient]))
             self._check(self._manual_gradients[i])
             self._manual_cost += clock.now() - began
             if self._histograms_are_due(step):
-                self.histograms.note(i, self._unscaled(gradient))
+                self.histograms.note(i, self._unscale(gradient))
         self.spent += clock.now() - began
 
     def nonfinite_manual_gradients(self) -> list[int]:
@@ -304,7 +307,7 @@ class Measuring:
         """Measure the `.grad` of one parameter before a new gradient is accumulated."""
         if self.row.old_gradient is None and self.gradients.due(self.row.step):
             began = clock.now()
-            self._old_gradient = 0.0 if gradient is None else self._unscaled(self.gauge.norms([gradient]))
+            self._old_gradient = 0.0 if gradient is None else self._unscale(self.gauge.norms([gradient]))
             self.spent += clock.now() - began
 
     def after_accumulate(self) -> None:
@@ -373,7 +376,7 @@ class Measuring:
             self.row.updates = self.gauge.update_norms(self.target.params, self._copies)
             self.updates.add_cost(self.row.step, self._copy_cost + clock.now() - began)
 
-    def _unscaled(self, norms: Any, *, in_step: bool = False) -> Any:
+    def _unscale(self, norms: Any, *, in_step: bool = False) -> Any:
         """Return norms of gradients without the factor that they contain now."""
         if not self.scaling.is_active:
             return norms
@@ -391,7 +394,7 @@ class Measuring:
 
     def _add_histograms(self, step: int) -> None:
         began = clock.now()
-        self.histograms.take(step, partial(self._unscaled, in_step=True))
+        self.histograms.take(step, partial(self._unscale, in_step=True))
         self.histogram_pace.add_cost(step, clock.now() - began)
 
     def _end(self, rate: float, began: float) -> None:

@@ -1,11 +1,11 @@
-"""Display of a run: its picture, files, and a matplotlib plot."""
+"""A run as numbers, a picture, files and a matplotlib plot, and compared with another."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from gradlab.explore.markup import escape_html
 from gradlab.explore.theme import hex_of
 from gradlab.explore.views import open_view
 from gradlab.explore.watch.card import bundle, text
+from gradlab.explore.watch.comparing import RunComparison
+from gradlab.explore.watch.history import columns_of, frame_maker
 from gradlab.explore.watch.page import page, view_data
 from gradlab.explore.watch.picture import drawing
 from gradlab.explore.watch.snapshot import USUAL, snapshot
@@ -22,7 +24,76 @@ KINDS = (".html", ".svg", ".png", ".pdf", ".json")
 
 
 class RunDisplay(Pictured):
-    """Base class of runs that can be displayed and saved."""
+    """Base class of runs that can be displayed, saved and compared."""
+
+    @overload
+    def history(self, frame: None = None) -> dict[str, np.ndarray]: ...
+    @overload
+    def history(self, frame: str) -> Any: ...
+    def history(self, frame: str | None = None) -> Any:
+        """Return the numbers of the run as columns, one row for each step or, in a long run, for several steps in a row.
+
+        There are at most 256 rows, or fewer for a model of many layers. Beyond that, pairs of rows are merged.
+
+        Parameters
+        ----------
+        frame : {"pandas", "polars"}, optional
+            Return a DataFrame of this library, which must be installed.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (rows,), or DataFrame
+            By name:
+
+            - "step", "last": the first and the last step of a row, counted from 1. int64.
+            - "loss", "lr": the loss and the learning rate. float64, like all others except "not finite".
+            - "gradient LAYER": the norm of the gradient of each layer. "weight LAYER": that of its weights.
+              "ratio LAYER": ‖update‖ / ‖weights‖.
+            - "dead NAME", "saturated NAME": the share of dead and of saturated units of each activation, from 0 to 1. Left out
+              if never measured.
+            - "scale": the factor by which a GradScaler of PyTorch had multiplied the loss. Left out without one. All numbers of
+              gradients are those of the loss itself.
+            - "unclipped": the norm of all gradients together before `clip_grad_norm_` or `clip_grad_value_`. Left out if these
+              were never called.
+            - "not finite": how many losses and gradients were NaN or infinite. int64.
+
+            In rows of several steps, these are means of the finite values, and "loss.min", "loss.max" and so on are the minimum
+            and the maximum. NaN if nothing was measured.
+
+        Raises
+        ------
+        ValueError
+            If `frame` is not one of these names.
+        ImportError
+            If the library is not installed.
+
+        Examples
+        --------
+        >>> w.history()["loss"]  # doctest: +SKIP
+        >>> w.history("pandas").plot(x="step", y="loss")  # doctest: +SKIP
+        """
+        return frame_maker(frame)(columns_of(self))
+
+    def compare(self, other: RunDisplay) -> Any:
+        """Compare two runs: losses on one pair of axes, the other one dashed, and a table of the layers.
+
+        Parameters
+        ----------
+        other : Watch
+
+        Returns
+        -------
+        RunComparison
+            Displayed as a picture in a notebook (`drawing`) and as text elsewhere (`text()`).
+
+        Raises
+        ------
+        TypeError
+            If `other` is not a Watch.
+        """
+        if not isinstance(other, RunDisplay):
+            raise TypeError(f"compare(other) takes another Watch, and got {type(other).__name__}: {other!r:.80}.")
+        return RunComparison(self, other)
 
     def drawing(self) -> Drawing:
         """Return the picture of the run."""

@@ -1,6 +1,6 @@
 """Steps by a GradScaler in a watched training: the scale, the steps that it skips, and the operation that overflows.
 
-A skipped step is no step of the watch. If steps are skipped again and again, the next sweeps are run twice, until one is found
+A watch does not count skipped steps. If steps are skipped again and again, the next sweeps are run twice, until one is found
 whose gradients are not finite: its graph shows the operation.
 """
 

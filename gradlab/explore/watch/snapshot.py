@@ -162,12 +162,11 @@ def head(watch: Any) -> list[list[str]]:
 
 def scale_text(watch: Any) -> str:
     """Describe the scale of a GradScaler and the steps that it skipped; "" without one."""
-    scaled = watch.scaled
-    if scaled.scale is None:
+    if watch.loss_scale is None:
         return ""
-    total = scaled.steps.made + scaled.steps.skipped
-    skipped = f", {scaled.steps.skipped} of {count(total, 'step')} skipped" if scaled.steps.skipped else ""
-    return f"loss scale {float(scaled.scale):g}{skipped}"
+    skipped = watch.skipped_steps
+    more = f", {skipped} of {count(watch.scaled.steps.made + skipped, 'step')} skipped" if skipped else ""
+    return f"loss scale {watch.loss_scale:g}{more}"
 
 
 def cost_text(cost: Mapping[str, float], steps: int) -> str:

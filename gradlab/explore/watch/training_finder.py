@@ -138,8 +138,8 @@ class TrainingFinder:
     def open(self) -> None:
         """Start detecting trainings."""
         self._sweeps.open()
-        for one in self._scaled:
-            one.open()
+        for scaling in self._scaled:
+            scaling.open()
 
     def close(self, error: BaseException | None = None) -> None:
         """End all trainings. An error of the cell ended those that ran last. May be called again."""
@@ -153,8 +153,8 @@ class TrainingFinder:
             self._routes.clear()
             self._latest = ()
             self._sweeps.close()
-            for one in self._scaled:
-                one.close()
+            for scaling in self._scaled:
+                scaling.close()
 
     # ------------------------------------------------------------------------------------------------------------- sweeps
     def _on_backward(self, loss: Any) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import isfinite
 from time import sleep
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -24,13 +24,12 @@ from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.libraries.backward_calls import BackwardCalls
 from gradlab.explore.libraries.clipping import ClippingCalls
 from gradlab.explore.libraries.gauging import UnreadableError
+from gradlab.explore.libraries.loss_scaling import overflow_to_read
 from gradlab.explore.trace.loops import loops_of
 from gradlab.explore.trace.notes import Frame, times
 from gradlab.explore.views import VIEWS, open_view
 from gradlab.explore.watch.announcing import Announcer
-from gradlab.explore.watch.comparing import RunComparison
 from gradlab.explore.watch.examination import FULL, Examination, examination_of
-from gradlab.explore.watch.history import columns_of, frame_maker
 from gradlab.explore.watch.hooks import remove_all, weakly
 from gradlab.explore.watch.judging import Judge
 from gradlab.explore.watch.layers import WatchedModel
@@ -233,7 +232,7 @@ class Watch(RunDisplay):
         """End the step that these optimizers made."""
         try:
             if self.optimizer_steps.is_single:
-                self.measuring.after_step(rate_of(made[0]))
+                self.measuring.after_step(rate_of(made[0]), overflow=overflow_to_read(made[0]))
             else:
                 held = {id(p) for one in made if one is not None for group in one.param_groups for p in group["params"]}
                 self.measuring.after_step(float("nan"), [i for i, p in enumerate(self.target.params) if id(p) not in held])
@@ -379,6 +378,17 @@ class Watch(RunDisplay):
         return self._judge.diagnosis(self.trouble)
 
     @property
+    def skipped_steps(self) -> int:
+        """The number of steps that a GradScaler of PyTorch has skipped. They are not counted in `steps`."""
+        return self.scaled.steps.skipped
+
+    @property
+    def loss_scale(self) -> float | None:
+        """The factor by which a GradScaler of PyTorch multiplied the last loss; None without one. All numbers of gradients are
+        those of the loss itself."""
+        return None if self.scaled.scale is None else float(self.scaled.scale)
+
+    @property
     def bad_step(self) -> BadStep | None:
         """The first step with a non-finite gradient or loss, with its batch; None if all were finite."""
         return self._replay.bad_step
@@ -418,77 +428,10 @@ class Watch(RunDisplay):
             "histograms": max(m.histogram_pace.stride, m.histograms.stride),
         }
 
-    @overload
-    def history(self, frame: None = None) -> dict[str, np.ndarray]: ...
-    @overload
-    def history(self, frame: str) -> Any: ...
-    def history(self, frame: str | None = None) -> Any:
-        """Return the numbers of the run as columns, one row for each step or, in a long run, for several steps in a row.
-
-        There are at most 256 rows, or fewer for a model of many layers. Beyond that, pairs of rows are merged.
-
-        Parameters
-        ----------
-        frame : {"pandas", "polars"}, optional
-            Return a DataFrame of this library, which must be installed.
-
-        Returns
-        -------
-        dict of str to ndarray of shape (rows,), or DataFrame
-            By name:
-
-            - "step", "last": the first and the last step of a row, counted from 1. int64.
-            - "loss", "lr": the loss and the learning rate. float64, like all others except "not finite".
-            - "gradient LAYER": the norm of the gradient of each layer. "weight LAYER": that of its weights.
-              "ratio LAYER": ‖update‖ / ‖weights‖.
-            - "dead NAME", "saturated NAME": the share of dead and of saturated units of each activation, from 0 to 1. Left out
-              if never measured.
-            - "unclipped": the norm of all gradients together before `clip_grad_norm_` or `clip_grad_value_`. Left out if these
-              were never called.
-            - "not finite": how many losses and gradients were NaN or infinite. int64.
-
-            In rows of several steps, these are means of the finite values, and "loss.min", "loss.max" and so on are the minimum
-            and the maximum. NaN if nothing was measured.
-
-        Raises
-        ------
-        ValueError
-            If `frame` is not one of these names.
-        ImportError
-            If the library is not installed.
-
-        Examples
-        --------
-        >>> w.history()["loss"]  # doctest: +SKIP
-        >>> w.history("pandas").plot(x="step", y="loss")  # doctest: +SKIP
-        """
-        return frame_maker(frame)(columns_of(self))
-
     # --------------------------------------------------------------------------------------------------------- as a view
     def widget(self, **options: Any) -> Any:
         """Return the live view for a notebook. Call `display(w.widget())` inside the block, before the loop."""
         return open_view("watch", self, **options)
-
-    def compare(self, other: Watch) -> Any:
-        """Compare two runs: losses on one pair of axes, the other one dashed, and a table of the layers.
-
-        Parameters
-        ----------
-        other : Watch
-
-        Returns
-        -------
-        RunComparison
-            Displayed as a picture in a notebook (`drawing`) and as text elsewhere (`text()`).
-
-        Raises
-        ------
-        TypeError
-            If `other` is not a Watch.
-        """
-        if not isinstance(other, Watch):
-            raise TypeError(f"compare(other) takes another Watch, and got {type(other).__name__}: {other!r:.80}.")
-        return RunComparison(self, other)
 
     def pause(self) -> None:
         """Pause the loop after the current step until `resume`. Call it from another thread, as the live view does."""

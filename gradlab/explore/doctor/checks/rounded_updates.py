@@ -33,12 +33,12 @@ declare(
     notes=True,
     meaning="The steps of an optimizer are too short for the precision of the weights, and are rounded away.",
     why="""
-        Numbers in bfloat16 have 8 significant bits: next to a weight of 0.1, the closest are 0.0005 away. A step of less than half
-        of that leaves the weight as it is, and the next one too: short steps do not add up. float16 has 11 bits.
+        Numbers in bfloat16 have 8 significant bits: next to a weight of 0.1, the closest are 0.0005 away. A step of less than
+        half of that leaves the weight as it is, and the next one too: short steps do not add up. float16 has 11 bits.
     """,
     remedy="""
         Keep the weights in float32, and compute in bfloat16 under `torch.autocast`. An optimizer that keeps float32 copies of the
-        weights, or that sums up what is rounded away, helps as well.
+        weights, or the sum of the rounding errors, helps as well.
     """,
     fault="""
         import torch
@@ -116,7 +116,7 @@ def _steps_of(case: Case, key: int) -> list[tuple[Entry, Event]]:
 
 
 def _may_compensate(case: Case, event: Event) -> bool:
-    """Return whether an optimizer may keep what is rounded away, in state that PyTorch's own optimizers do not have."""
+    """Return whether an optimizer may keep the rounding errors, in state that PyTorch's own optimizers do not have."""
     own = next((value for value in case.namespace.values() if is_optimizer(value) and id(value) == event.whose), None)
     if own is None:
         return True
