@@ -19,6 +19,7 @@ from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries.replacing import give_back, replace
 
 DYNAMO = "torch._dynamo.eval_frame"
+is_compiling: Callable[[], bool] = getattr(torch.compiler, "is_compiling", lambda: False)  # since 2.3; Dynamo knows its result
 
 
 class CompiledCalls:
@@ -104,6 +105,16 @@ class CompiledCalls:
                     self._ended()
 
         return call
+
+
+def not_compiled(hook: Callable[..., None]) -> Callable[..., None]:
+    """Return a hook that Dynamo compiles to nothing. (It inlines the hooks that a module has when it is compiled.)"""
+
+    def call(*args: Any) -> None:
+        if not is_compiling():
+            hook(*args)
+
+    return call
 
 
 def _caller() -> Any:

@@ -216,6 +216,11 @@ class Torch(Library):
 
         return TorchGauge(any(tensor.device.type != "cpu" for tensor in tensors))
 
+    def output_hook(self, hook: Callable[..., None]) -> Callable[..., None]:
+        from gradlab.explore.libraries.compiling_torch import not_compiled
+
+        return not_compiled(self.unseen(hook))
+
     def loss_scaling(self, faults: Faults, report: ReportScaling) -> LossScaling:
         from gradlab.explore.libraries.scaling_torch import GradScalers
 

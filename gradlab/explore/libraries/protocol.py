@@ -409,6 +409,10 @@ class Library:
         """Return a gauge that computes the norms of many tensors like these at once."""
         raise NotImplementedError
 
+    def output_hook(self, hook: Callable[..., None]) -> Callable[..., None]:
+        """Return a forward hook of a module that hides its operations (`unseen`), and does nothing in compiled code."""
+        return self.unseen(hook)
+
     def loss_scaling(self, faults: Faults, report: ReportScaling) -> LossScaling:
         """Return a detection of scaled losses in this thread, not yet open, which calls `report`; `faults` collects errors of
         ours."""
