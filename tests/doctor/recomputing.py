@@ -459,6 +459,8 @@ def input_gradient(p: Program, i: int) -> np.ndarray:
             return g * (-1 / np.sqrt(1 - x**2))
         if name == "Var":  # 2 (x - mean) / (n - 1)
             return g * (2 * (x - x.mean(0)) / np.float64(len(x) - 1))
+        if name == "ToCopy":
+            return g.astype(str(p.operand(i).tensor.dtype).rpartition(".")[2])
     raise LookupError(f"the derivative of {name} is missing here")
 
 
@@ -466,6 +468,46 @@ def of_input(p: Program, f: Any) -> dict[str, Any]:
     name = f.message.split("`")[1]
     x = array(p.w.resolve(name))
     return {"nans": int(np.isnan(x).sum()), "infs": int(np.isinf(x).sum()), "size": x.size}
+
+
+def of_falling_scale(p: Program, f: Any) -> dict[str, Any]:
+    """Count the backward passes of the last cell after which no weight changed, and recompute the numbers of the cause."""
+    scaler = p.w.space["scaler"]
+    steps = [[one["step"] for one in runs] for runs in last_runs(p, p.w.end)]
+    skipped = [not any(one.any() for one in ones) for ones in zip(*steps, strict=True)]
+    last = scaler.get_scale() * 2  # the scale of the last step that was skipped
+    found: dict[str, Any] = {"skipped": sum(skipped), "steps": len(skipped), "first": scaler._init_scale, "scale": last,
+                             "parameters": len(p.w.end)}  # fmt: skip
+    if "nans" not in f.evidence:
+        return found
+    if f.node is None:  # the step that was skipped last, and not the last one
+        own = p.w.resolve(f.message.split("`")[1].partition("(")[0])
+        given = [seen.given[0].numbers for module, seen in p.w.modules if module is own]
+        x = next(one for one in reversed(given) if not np.isfinite(one).all())
+        return found | {"nans": int(np.isnan(x).sum()), "infs": int(np.isinf(x).sum()), "size": x.size}
+    found |= of_birth(p, f)
+    if "arrived" in f.evidence:
+        found["arrived"] = abs(p.grad(f.node)).max() / last
+        found["scaled"] = found["arrived"] * found["first"]
+    return found
+
+
+def of_scaled_step(p: Program, f: Any) -> dict[str, Any]:
+    return {"scale": p.w.space["scaler"].get_scale()}
+
+
+def of_rounded_update(p: Program, f: Any) -> dict[str, Any]:
+    """Return the share of elements with a gradient that a step leaves, and the half unit by PyTorch's next number."""
+    matrices = [key for key, end in p.w.end.items() if end.ndim >= 2]
+    shares = [
+        float(np.median([(run["step"][run["arrived"] != 0] == 0).mean() for run in runs])) for runs in last_runs(p, matrices)
+    ]
+    sizes = [p.w.end[key].size for key in matrices]
+    end = p.w.end[p.w.key(f.evidence["of"])]
+    size = p.w.lib.tensor(norm(end) / math.sqrt(end.size)).to(getattr(p.w.lib, f.evidence["dtype"]))
+    above = p.w.lib.nextafter(size, p.w.lib.full_like(size, math.inf))
+    return {"share": np.average(shares, weights=sizes), "weight": norm(end) / math.sqrt(end.size),
+            "half unit": float(above - size) / 2, "rate": p.w.rates[-1]}  # fmt: skip
 
 
 def of_unstable(p: Program, f: Any) -> dict[str, Any]:
@@ -651,6 +693,7 @@ RULES: dict[str, Callable[[Program, Any], dict[str, Any]]] = {
     "vanishing": of_way, "exploding": of_way, "recurrent": of_recurrence,
     "dead": of_dead, "saturated": of_saturated,
     "nan-born": of_birth, "inf-born": of_birth, "nan-input": of_input, "underflow": of_underflow,
+    "falling-scale": of_falling_scale, "scaled-step": of_scaled_step, "rounded-update": of_rounded_update,
     "unstable": of_unstable, "near-limit": of_near_limit,
     "cancelled": of_cancelled, "zero-factor": of_factor,
     "limited-output": of_limited, "undetached-advantage": of_advantage,

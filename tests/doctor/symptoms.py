@@ -9,7 +9,10 @@ import numpy as np
 
 
 def array(tensor: Any) -> np.ndarray:
-    return np.asarray(tensor.detach().cpu().numpy(), dtype=float)
+    tensor = tensor.detach().cpu()
+    if str(tensor.dtype) == "torch.bfloat16":
+        tensor = tensor.float()
+    return np.asarray(tensor.numpy(), dtype=float)
 
 
 def norm(tensor: Any) -> float:

@@ -466,7 +466,7 @@ def _scale_text(trace: Trace) -> Sentence:
     skipped = steps.count("skip")
     more = f" It skipped {skipped} of {count(len(steps), 'step')}, because a gradient was not finite." if skipped else ""
     return say(
-        f" A GradScaler had multiplied the loss by {trace.scale:g}, and the gradients shown are divided by it. (",
+        f" A GradScaler had multiplied the loss by {trace.scale:.8g}, and the gradients shown are divided by it. (",
         code(".grad"),
         " contains this factor until ",
         code("unscale_"),

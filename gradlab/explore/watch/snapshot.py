@@ -166,7 +166,7 @@ def scale_text(watch: Any) -> str:
         return ""
     skipped = watch.skipped_steps
     more = f", {skipped} of {count(watch.scaled.steps.made + skipped, 'step')} skipped" if skipped else ""
-    return f"loss scale {watch.loss_scale:g}{more}"
+    return f"loss scale {watch.loss_scale:.8g}{more}"
 
 
 def cost_text(cost: Mapping[str, float], steps: int) -> str:

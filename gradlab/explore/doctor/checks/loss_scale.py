@@ -168,7 +168,7 @@ def find_scaled_steps(case: Case) -> Iterable[Finding]:
         new = f"{scaler[1]}.step({name}); {scaler[1]}.update()" if scaler is not None and name else ""
         yield Finding(
             "scaled-step",
-            f"{quote(place)} uses gradients that a GradScaler had multiplied by {swept.scale:g}: the step of "
+            f"{quote(place)} uses gradients that a GradScaler had multiplied by {swept.scale:.8g}: the step of "
             f"{entry_names(case, entries)} is as many times too long.",
             event_line(step),
             fix=f"Let the GradScaler divide them and make the step: {instead(new, old)}."

@@ -561,7 +561,7 @@ def _overflowing_gradient(flow: Flow, at: int, value: Value) -> Explanation | No
         return None
     limit = "65504" if passed.dtype == "float16" else digits(LARGEST_NUMBERS[passed.dtype])
     scale = flow.trace.scale
-    scaled = "" if scale == 1.0 else f", with the factor {scale:g} of the GradScaler,"
+    scaled = "" if scale == 1.0 else f", with the factor {scale:.8g} of the GradScaler,"
     return Explanation(
         f"In the backward pass of {code_at(flow, at)} the gradient overflows {passed.dtype} at {passed.infs} of "
         f"{plural(passed.size, 'element')}: {digits(arrived.largest * scale)}{scaled} arrives, and the result exceeds {limit}.",

@@ -79,7 +79,7 @@ def falling_text(statement: str, steps: ScaledSteps, first: float, last: float) 
     """Return that a statement skipped steps, with the scale of the first and the last of them, for a sentence."""
     total = steps.made + steps.skipped
     many = f"{steps.skipped} of {total}" if steps.made else f"all {total}"
-    return f"{statement} skipped {many} steps, and the scale fell from {first:g} to {last:g}"
+    return f"{statement} skipped {many} steps, and the scale fell from {first:.8g} to {last:.8g}"
 
 
 def _scaled_steps(case: Case) -> list[Event]:
