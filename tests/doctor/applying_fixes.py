@@ -118,6 +118,5 @@ class Change(ast.NodeTransformer):
                     return [*self.new, node] if self.how == "before" else [node, *self.new]
                 if self.how == "in place of":
                     self.done = True
-                    (first,) = self.new[:1]
-                    return first if isinstance(node, ast.stmt) and len(self.new) == 1 else first.value  # type: ignore[attr-defined]
+                    return self.new if isinstance(node, ast.stmt) else self.new[0].value  # type: ignore[attr-defined]
         return self.generic_visit(node)

@@ -459,8 +459,6 @@ def input_gradient(p: Program, i: int) -> np.ndarray:
             return g * (-1 / np.sqrt(1 - x**2))
         if name == "Var":  # 2 (x - mean) / (n - 1)
             return g * (2 * (x - x.mean(0)) / np.float64(len(x) - 1))
-        if name == "ToCopy":
-            return g.astype(str(p.operand(i).tensor.dtype).rpartition(".")[2])
     raise LookupError(f"the derivative of {name} is missing here")
 
 
@@ -485,11 +483,12 @@ def of_falling_scale(p: Program, f: Any) -> dict[str, Any]:
         given = [seen.given[0].numbers for module, seen in p.w.modules if module is own]
         x = next(one for one in reversed(given) if not np.isfinite(one).all())
         return found | {"nans": int(np.isnan(x).sum()), "infs": int(np.isinf(x).sum()), "size": x.size}
-    found |= of_birth(p, f)
-    if "arrived" in f.evidence:
-        found["arrived"] = abs(p.grad(f.node)).max() / last
-        found["scaled"] = found["arrived"] * found["first"]
-    return found
+    if "arrived" in f.evidence:  # in the first step, which has the same weights
+        g = p.grad(f.node) * found["first"] / last
+        half = g.astype("float16")
+        return found | {"nans": int(np.isnan(half).sum()), "infs": int(np.isinf(half).sum()), "size": g.size,
+                        "arrived": abs(g).max() / found["first"], "scaled": abs(g).max(), "bound": GREATEST["float16"]}  # fmt: skip
+    return found | of_birth(p, f)
 
 
 def of_scaled_step(p: Program, f: Any) -> dict[str, Any]:

@@ -58,12 +58,14 @@ SENTENCES = {
     "sum-for-mean": "if the sum is a loop of additions",
     "unstable": "if the formula is spread over functions or modules",
     "near-limit": "there are several ways to keep an exponential or a float16 sum small",
+    "falling-scale": "the operation that overflows is computed in another dtype, at a place that only the author knows",
+    "rounded-update": "the dtype is given where the model is made and where data are loaded",
     "equal-units": "if one loop or function fills several weights",
 }
 # Kinds whose fixes are all code.
 ALWAYS_CODE = {
     *("detached", "frozen", "accumulated", "nll-of-probabilities"),
-    *("uncalled-method", "undetached-advantage", "batch-softmax", "evaluation-mode"),
+    *("scaled-step", "uncalled-method", "undetached-advantage", "batch-softmax", "evaluation-mode"),
 }
 CHANGES = "changes the loss"
 

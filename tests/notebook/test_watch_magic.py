@@ -159,3 +159,16 @@ def test_an_interrupt_ends_the_run(ready):
 def test_without_a_backward_the_doctor_says_why(ready):
     ran = ready.ok("%%watch\nwith lib.no_grad():\n    cost = ((net(x) - y) ** 2).mean()\nopt.step()")
     assert "no backward()" in ran.stdout
+
+
+@pytest.mark.torch
+def test_a_training_of_which_all_steps_are_skipped_has_one_finding_and_no_picture(shell):
+    shell.ok(SETUP.replace("LIB", "torch"))
+    scaled = LOOP.replace("20", "14").replace("cost.backward()", "scaler.scale(cost / 0).backward()")
+    scaled = scaled.replace("opt.step()", "scaler.step(opt); scaler.update()")
+    shell.ok("scaler = lib.amp.GradScaler('cpu')")
+    ran = shell.ok(f"%%watch -o w\n{scaled}")
+    w = shell.ns["w"]
+    assert w.steps == 0 and w.bad_step is None and w.loss_scale == 8.0
+    assert [one.kind for one in w.findings.findings] == ["falling-scale"]
+    assert "14 of 14 steps skipped" in ran.text and "‖gradient‖" not in ran.text

@@ -52,3 +52,8 @@ def overflow_to_read(optimizer: Any) -> Any:
 
 def is_on_device(tensor: Any) -> bool:
     return bool(tensor.device.type != "cpu")
+
+
+def factor_text(scale: float) -> str:
+    """Return a scale in words: with all its digits, or with three of them if it is below 1."""
+    return f"{scale:.0f}" if scale >= 1 and scale.is_integer() else f"{scale:.3g}"

@@ -23,6 +23,7 @@ from gradlab.explore.equivalent_code import EquivalentCode, is_code
 from gradlab.explore.graph import Graph
 from gradlab.explore.graph.graphs import MOST_NODES
 from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.libraries.loss_scaling import factor_text
 from gradlab.explore.markup import Sentence, Span, code, count, dim, join_items, number, say, scalar, shape_text, term, to_text
 from gradlab.explore.names import caller_names
 from gradlab.explore.pooled_matrix import PooledMatrix, pool_matrix
@@ -466,7 +467,7 @@ def _scale_text(trace: Trace) -> Sentence:
     skipped = steps.count("skip")
     more = f" It skipped {skipped} of {count(len(steps), 'step')}, because a gradient was not finite." if skipped else ""
     return say(
-        f" A GradScaler had multiplied the loss by {trace.scale:.8g}, and the gradients shown are divided by it. (",
+        f" A GradScaler had multiplied the loss by {factor_text(trace.scale)}, and the gradients shown are divided by it. (",
         code(".grad"),
         " contains this factor until ",
         code("unscale_"),

@@ -72,9 +72,11 @@ def card(data: dict[str, Any], picture: str) -> str:
         if last_of(one["dead"]) or last_of(one["saturated"])
     ]
     shares = f'<div style="opacity:.72;padding:2px 0">{escape_html(" · ".join(units[:12]))}</div>' if units else ""
+    top = f'<div {NO_MATH} style="{CARD}">{head_html([sentence])}{findings.html(problems, notes)}'
+    if not data["count"]:
+        return f"{top}</div>{code_html(data['code'])}"
     return (
-        f'<div {NO_MATH} style="{CARD}">{head_html([sentence])}{findings.html(problems, notes)}'
-        f'<div style="padding:8px 14px;border-top:{RULE}">{picture}</div>'
+        f'{top}<div style="padding:8px 14px;border-top:{RULE}">{picture}</div>'
         f'<div style="padding:6px 14px;border-top:{RULE};overflow-x:auto">'
         f'<table style="border-collapse:collapse;font-size:13px;color:inherit;{TABULAR}"><tr>{heads}</tr>{"".join(cells)}</table>'
         + (f'<div style="opacity:.72">and {more} more: <code>w.history()</code></div>' if more > 0 else "")
@@ -101,6 +103,8 @@ def words(data: dict[str, Any]) -> str:
     """Return the same for a terminal."""
     lines = ["".join(text for text, _ in data["head"])]
     said = findings.text(*_split_findings(data))
+    if not data["count"]:
+        return "\n".join([*lines, *([said] if said else [])])
     rows = [list(HEADS), *table(data)]
     wide = [max(len(row[k]) for row in rows) for k in range(len(HEADS))]
     body = ["  ".join(cell.ljust(wide[k]) if k == 0 else cell.rjust(wide[k]) for k, cell in enumerate(row)) for row in rows]

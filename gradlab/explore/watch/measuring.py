@@ -285,7 +285,7 @@ class Measuring:
         row = self.row if self.last is None or self.last.loss is not None else self.last
         row.loss = value
         self.spent += clock.now() - began
-        if type(value) is float and not math.isfinite(value):
+        if type(value) is float and not math.isfinite(value) and row.scale is None:  # otherwise the GradScaler skips the step
             self.on_nonfinite("loss")
 
     def add_output(self, i: int, output: Any) -> None:

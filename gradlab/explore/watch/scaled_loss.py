@@ -46,12 +46,14 @@ class ScaledLosses:
         watch = self._watch()
         if watch is None or kind == "unscale" or (watch.optimizer_name and optimizer not in watch.optimizer_steps):
             return
-        self.steps.add(kind == "skip")
         self.scale = scale
-        if kind == "skip":
-            self.last = float(scale)
-            self.first = self.first or self.last
-            watch.measuring.skip_step()
+        if kind != "skip":
+            self.steps.add_made()
+            return
+        self.last = float(scale)
+        self.first = self.first or self.last
+        self.steps.add_skipped(self.last)
+        watch.measuring.skip_step()
 
     def before_backward(self, tensor: Any) -> bool:
         """Note the loss behind a tensor whose `backward` is called, and its scale. Return whether it was scaled. One that is not

@@ -14,6 +14,7 @@ import numpy as np
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.pages import page_url
 from gradlab.explore.doctor.registry import KINDS
+from gradlab.explore.libraries.loss_scaling import factor_text
 from gradlab.explore.markup import count, group_digits, number
 from gradlab.explore.report.plain_data import finding_data
 from gradlab.explore.watch.progress import progress_text
@@ -166,11 +167,13 @@ def scale_text(watch: Any) -> str:
         return ""
     skipped = watch.skipped_steps
     more = f", {skipped} of {count(watch.scaled.steps.made + skipped, 'step')} skipped" if skipped else ""
-    return f"loss scale {watch.loss_scale:.8g}{more}"
+    return f"loss scale {factor_text(watch.loss_scale)}{more}"
 
 
 def cost_text(cost: Mapping[str, float], steps: int) -> str:
-    """Describe the cost of watching."""
+    """Describe the cost of watching; "" before the first step."""
+    if not steps:
+        return ""
     seconds, share = cost["step"], cost["share"]
     time = f"{number(1e3 * seconds, 2)} ms" if seconds >= 1e-4 else f"{number(1e6 * seconds, 2)} µs"
     part = f"{time} per step, {f'{share:.1%} of' if share < 1 else f'{share:.1f} times'} the step itself"

@@ -39,7 +39,7 @@ ROWS.fault(
     scaler = torch.amp.GradScaler("cpu")
     x, y = torch.randn(32, 8), 50000 * torch.rand(32, 1)
     # %%
-    for step in range(10):
+    for step in range(12):
         opt.zero_grad()
         with torch.autocast("cpu", dtype=torch.float16):
             price = net(x)
@@ -50,7 +50,7 @@ ROWS.fault(
     """,
     shows="scaler.get_scale() < 100",
     cure={"50000 * ": "", 'reduction="sum"': 'reduction="mean"', "lr=1e-9": "lr=0.1"},
-    says=("price.float()", "65536", "65504", "all 10 steps"),
+    says=("price.float()", "65536", "65504", "all 12 steps"),
     never="Scale the loss down",
     libraries=("torch",),
 )

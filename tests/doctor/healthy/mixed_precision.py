@@ -110,6 +110,26 @@ ROWS.healthy(
     libraries=("torch",),
 )
 ROWS.healthy(
+    "a long search for the scale",
+    """
+    net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+    opt = optim.SGD(net.parameters(), lr=0.01)
+    scaler = torch.amp.GradScaler("cpu")
+    x, y = 300 * torch.randn(32, 8), torch.rand(32, 1)
+    # %%
+    for step in range(11):
+        opt.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            rate = torch.exp(net(x).clamp(max=5))
+            loss = F.l1_loss(rate, y)
+        scaler.scale(loss).backward()
+        scaler.step(opt)
+        scaler.update()
+    """,
+    learns="scaler.get_scale() > 64",
+    libraries=("torch",),
+)
+ROWS.healthy(
     "weights in bfloat16 and long steps",
     """
     net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)).bfloat16()

@@ -20,6 +20,7 @@ from gradlab.explore.doctor.context.events import entry_names, event_line, event
 from gradlab.explore.doctor.context.loss_scale import falling_scale, falling_text
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
+from gradlab.explore.libraries.loss_scaling import factor_text
 
 TOLERANCE = 0.02  # of the length of a step, which is rounded to the precision of the weights
 
@@ -168,7 +169,7 @@ def find_scaled_steps(case: Case) -> Iterable[Finding]:
         new = f"{scaler[1]}.step({name}); {scaler[1]}.update()" if scaler is not None and name else ""
         yield Finding(
             "scaled-step",
-            f"{quote(place)} uses gradients that a GradScaler had multiplied by {swept.scale:.8g}: the step of "
+            f"{quote(place)} uses gradients that a GradScaler had multiplied by {factor_text(swept.scale)}: the step of "
             f"{entry_names(case, entries)} is as many times too long.",
             event_line(step),
             fix=f"Let the GradScaler divide them and make the step: {instead(new, old)}."

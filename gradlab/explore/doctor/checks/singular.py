@@ -20,6 +20,7 @@ from gradlab.explore.doctor.context.code_edits import (
 )
 from gradlab.explore.doctor.context.flow import Flow, digits, extremes, operand_text, plural
 from gradlab.explore.doctor.context.number_limits import LARGEST_NUMBERS, largest_exponent, largest_finite
+from gradlab.explore.libraries.loss_scaling import factor_text
 from gradlab.explore.trace.values import Value
 
 RECURRENT_USES = 8  # a weight that is used so often is that of a recurrence
@@ -561,7 +562,7 @@ def _overflowing_gradient(flow: Flow, at: int, value: Value) -> Explanation | No
         return None
     limit = "65504" if passed.dtype == "float16" else digits(LARGEST_NUMBERS[passed.dtype])
     scale = flow.trace.scale
-    scaled = "" if scale == 1.0 else f", with the factor {scale:.8g} of the GradScaler,"
+    scaled = "" if scale == 1.0 else f", with the factor {factor_text(scale)} of the GradScaler,"
     return Explanation(
         f"In the backward pass of {code_at(flow, at)} the gradient overflows {passed.dtype} at {passed.infs} of "
         f"{plural(passed.size, 'element')}: {digits(arrived.largest * scale)}{scaled} arrives, and the result exceeds {limit}.",

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gradlab.explore.doctor.context.case import Case
+from gradlab.explore.libraries.loss_scaling import factor_text
 from gradlab.explore.trace.data import Event
 
-IN_A_ROW = 8  # skipped steps that a search does not need: the scale has become 256 times smaller
-LATER = 5  # skipped steps after the first step that was made
-RATE = 0.05  # share of skipped steps since then; by default the scale is doubled after 2000 steps without one
+# A search from the default scale, 65536, may take ten skipped steps: then gradients above 512 have overflowed float16.
+IN_A_ROW = 8
+LOW = 32.0  # the largest scale that a search does not need
+LATER = 5  # times that steps were skipped after one that was made
+RATE = 0.05  # share of skipped steps since the first one that was made; by default the scale is doubled after 2000 others
 
 
 @dataclass
@@ -22,31 +25,43 @@ class ScaledSteps:
         How many were made and skipped.
     in_a_row : int
         How many were skipped since the last one that was made.
-    later : int
-        How many were skipped after the first one that was made.
-    since : int
-        How many there were, made or skipped, since that one.
+    since, later : int
+        How many there were since the first one that was made, and how many of them were skipped.
+    times : int
+        How often steps were skipped after one that was made.
+    scale : float
+        The scale of the last one that was skipped.
     """
 
     made: int = 0
     skipped: int = 0
     in_a_row: int = 0
-    later: int = 0
     since: int = 0
+    later: int = 0
+    times: int = 0
+    scale: float = 0.0
 
-    def add(self, is_skipped: bool) -> None:
-        """Add a step."""
-        self.skipped += is_skipped
-        self.made += not is_skipped
-        self.in_a_row = self.in_a_row + 1 if is_skipped else 0
+    def add_made(self) -> None:
+        """Add a step that was made."""
+        self.made += 1
+        self.since += 1
+        self.in_a_row = 0
+
+    def add_skipped(self, scale: float) -> None:
+        """Add a step that was skipped at a scale."""
+        self.skipped += 1
+        self.times += self.made > 0 and self.in_a_row == 0
+        self.in_a_row += 1
+        self.scale = scale
         if self.made:
             self.since += 1
-            self.later += is_skipped
+            self.later += 1
 
     @property
     def is_falling(self) -> bool:
         """Return whether so many steps were skipped that the scale keeps falling."""
-        return self.in_a_row >= IN_A_ROW or (self.later >= LATER and self.later >= RATE * self.since)
+        is_low = self.in_a_row >= IN_A_ROW and self.scale <= LOW
+        return is_low or (self.times >= LATER and self.later >= RATE * self.since)
 
 
 @dataclass(frozen=True)
@@ -63,7 +78,10 @@ def falling_scale(case: Case) -> FallingScale | None:
     for whose in dict.fromkeys(event.whose for event in events):
         own, steps = [event for event in events if event.whose == whose], ScaledSteps()
         for event in own:
-            steps.add(event.kind == "skip")
+            if event.kind == "skip":
+                steps.add_skipped(event.scale)
+            else:
+                steps.add_made()
         if steps.is_falling:
             return FallingScale(steps, [event for event in own if event.kind == "skip"])
     return None
@@ -79,7 +97,7 @@ def falling_text(statement: str, steps: ScaledSteps, first: float, last: float) 
     """Return that a statement skipped steps, with the scale of the first and the last of them, for a sentence."""
     total = steps.made + steps.skipped
     many = f"{steps.skipped} of {total}" if steps.made else f"all {total}"
-    return f"{statement} skipped {many} steps, and the scale fell from {first:.8g} to {last:.8g}"
+    return f"{statement} skipped {many} steps, and the scale fell from {factor_text(first)} to {factor_text(last)}"
 
 
 def _scaled_steps(case: Case) -> list[Event]:

@@ -118,6 +118,8 @@ function training(model, changed) {
       columnOf = (/** @type {number | null} */ step) => (step === null ? last : Math.min(last, Math.floor(step / run.width))),
       unmarked = hovered === null && chosen === null,
       column = columnOf(hovered ?? chosen);
+    for (const one of [where, newest, stage, table.root]) one.hidden = !run.count;
+    bar.hidden = run.ended && !run.count;
     slider.max = String(last);
     slider.value = String(columnOf(chosen));
     const share = last ? (100 * Number(slider.value)) / last : 100;
