@@ -9,7 +9,7 @@ HELP = "help on a command or a setting"
 CODE = "a part of code that gradlab generates, and that is run as a whole in tests/explore"
 TORCH = "torch's sentence, unchanged: the correction is more than one line"
 FILES = "it is about files"
-LOOP = "it is about a whole loop: tests/explore/test_watch.py and test_watch_findings.py"
+LOOP = "it is about a whole loop: tests/explore/test_watch*.py and test_scaled_losses.py"
 CLUSTER = "it is about workers: tests/e2e/distributed/test_jacobian_executors.py"
 LIVE = "it needs PyTorch: tests/explore/test_check_against_torch.py"
 TRACKER = "it needs the package of a tracker: tests/trackers"
@@ -96,6 +96,7 @@ NOT_TYPED = {
     "report.compare(other) expects another report": WORDS,
     "Set `.grad = None` for each parameter": LOOP,
     "To find the operation, pass a function": LOOP,
+    "Find the operation that overflows: run": LOOP,
     "Use a smaller learning rate, or clip the gradients": LOOP,
     "w.loss(…) needs a function that computes the loss": LOOP,
     "step {} cannot be replayed: {}.": LOOP,

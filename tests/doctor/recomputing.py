@@ -487,7 +487,7 @@ def of_falling_scale(p: Program, f: Any) -> dict[str, Any]:
         g = p.grad(f.node) * found["first"] / last
         half = g.astype("float16")
         return found | {"nans": int(np.isnan(half).sum()), "infs": int(np.isinf(half).sum()), "size": g.size,
-                        "arrived": abs(g).max() / found["first"], "scaled": abs(g).max(), "bound": GREATEST["float16"]}  # fmt: skip
+                        "arrived": abs(g).max() / found["first"], "scaled": abs(g).max(), "bound": 65504.0}  # fmt: skip
     return found | of_birth(p, f)
 
 

@@ -95,7 +95,7 @@ def test_to_dict_has_the_numbers_of_retain_grad(lib):
     lib = pytest.importorskip(lib) if isinstance(lib, str) else lib
     report = report_of(trace_cell(ZSCORE, zscore(lib)))
     found = json.loads(json.dumps(report.to_dict(), allow_nan=False))
-    assert list(found) == ["version", "leaves", "nodes", "edges", "rows", "findings", "remarks"]
+    assert list(found) == ["version", "scale", "leaves", "nodes", "edges", "rows", "findings", "remarks"]
     a, b = (zscore(lib)[name] for name in "ab")
     z1, z2 = (a - a.mean(0)) / a.std(0), (b - b.mean(0)) / b.std(0)
     product = z1.T @ z2

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries.forms_torch import node_of
@@ -83,7 +82,6 @@ class GradScalers(LossScaling):
 
     def __init__(self, faults: Faults, report: ReportScaling) -> None:
         self._faults, self._report, self._thread = faults, report, threading.get_ident()
-        self._handles: list[Any] = []
         self._steps = False  # whether `scaler.step` is running
         self._made = False  # whether an optimizer has made a step since it began
         self._scale: Any = None  # of the last loss, until a step has used its gradients; may be on a device
@@ -91,17 +89,13 @@ class GradScalers(LossScaling):
 
     def open(self) -> None:
         """Start detecting calls."""
-        if not self._handles:
-            self._handles.append(register_optimizer_step_post_hook(self._note_step))
-            for name, make in self._makers:
-                replace(SCALER, name, make)
+        for name, make in self._makers:
+            replace(SCALER, name, make)
 
     def close(self) -> None:
         """Stop detecting calls."""
         for name, make in self._makers:
             give_back(SCALER, name, make)
-        while self._handles:
-            self._handles.pop().remove()
 
     @property
     def _makers(self) -> list[tuple[str, Any]]:
@@ -154,7 +148,9 @@ class GradScalers(LossScaling):
         def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             if not self._is_ours(scaler):
                 return original(scaler, optimizer, *args, **kwargs)
-            self._steps, self._made = True, False
+            register = getattr(optimizer, "register_step_post_hook", None)
+            self._steps, self._made = True, register is None  # without hooks, all steps count as made
+            hook = None if register is None else register(self._note_step)
             try:
                 result = original(scaler, optimizer, *args, **kwargs)
                 with self._faults:
@@ -165,6 +161,8 @@ class GradScalers(LossScaling):
                 return result
             finally:
                 self._steps = False
+                if hook is not None:
+                    hook.remove()
 
         return step
 
@@ -181,10 +179,9 @@ class GradScalers(LossScaling):
                 self._scale, _marks.used = scale, True
 
     def _note_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        """Global hook after the step of an optimizer. One that unscales its gradients itself is called for skipped steps too."""
-        if threading.get_ident() == self._thread:
-            with self._faults:
-                self._made = not is_skipped(optimizer)
+        """Hook after the step of an optimizer. One that unscales its gradients itself is called for skipped steps too."""
+        with self._faults:
+            self._made = not is_skipped(optimizer)
 
 
 @unseen

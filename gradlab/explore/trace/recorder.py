@@ -266,7 +266,7 @@ class Recorder:
                 out = outputs[i] if len(outputs) == len(roots) else None
                 name = names.by_id.get(id(out), "") if out is not None else ""
                 shape = (library.shape_of(out) if out is not None else library.shape(node)) or ()
-                value, start = own[i] if out is not None else None, cotangents[i].divided_by(scale)
+                value, start = own[i] if out is not None else None, sweep.unscale(cotangents[i])
                 sweep.roots.append(Root(node, shape, name, value, start))
                 if library.variable(whole) is not None:
                     self.leaf(sweep, whole)

@@ -172,9 +172,9 @@ class Watch(RunDisplay):
         self.optimizer_steps.hook_before_step(is_due)
         if is_due and measuring.units.due(step):
             if not self._unit_hooks:
-                hook = self.target.library.output_hook
+                output_hook = self.target.library.output_hook
                 for i, one in enumerate(self.target.activations):
-                    self._unit_hooks.append(one.module.register_forward_hook(hook(weakly(self._on_output, i))))
+                    self._unit_hooks.append(one.module.register_forward_hook(output_hook(weakly(self._on_output, i))))
         else:
             remove_all(self._unit_hooks)
         if is_due and measuring.gradients.due(step):
