@@ -12,17 +12,23 @@ def is_model(value: Any) -> bool:
     return not issubclass(type(value), type) and callable(getattr(type(value), "named_modules", None))
 
 
+COMPILED = "_orig_mod"  # the name of a compiled module in the one that `torch.compile` returns
 CALL = ", call "  # before the number of a call of a module that is called several times: "net.block, call 2"
 STEP = re.compile(r"\.?[^.\[\]]+|\[[^\]]*\]")
 
 
 def attribute(name: str, path: str, model: Any = None) -> str:
     """Return the path of a module or parameter of a model as in code: "0.weight" of `net` as `net[0].weight`, "heads.1" as
-    `net.heads['1']` if `heads` is a dictionary of modules."""
+    `net.heads['1']` if `heads` is a dictionary of modules.
+
+    A module made by `torch.compile` passes attributes on to the one inside, but not items: "_orig_mod.fc" is `net.fc`, and
+    "_orig_mod.0" is `net._orig_mod[0]`."""
     for part in path.split(".") if path else ():
         children = getattr(model, "_modules", None)
         keyed = callable(getattr(type(model), "keys", None))
         model = children.get(part) if isinstance(children, dict) else None
+        if part == COMPILED and model is not None and not hasattr(type(model), "__getitem__"):
+            continue
         name += f".{part}" if part.isidentifier() else f"[{part}]" if part.isdecimal() and not keyed else f"[{part!r}]"
     return name
 
