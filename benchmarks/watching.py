@@ -40,6 +40,8 @@ TRAININGS = (  # library, model, micro-batches of a step
     ("torch", "GPT", 1),
     ("torch", "GPT", 4),
     ("torch", "scalar regression", 1),
+    ("torch", "compiled MLP", 1),
+    ("torch", "compiled GPT", 1),
     ("gradlab", "MLP", 1),
     ("gradlab", "conv net", 1),
     ("gradlab", "scalar regression", 1),
@@ -58,10 +60,12 @@ def training(lib: Any, kind: str, batches: int) -> tuple[Any, Callable[[], Any]]
     def data(*shape: int) -> Any:
         return lib.tensor(drawn.normal(size=shape).astype(np.float32))
 
+    kind, is_compiled = kind.removeprefix("compiled "), kind.startswith("compiled ")
     if kind == "GPT":
         from benchmarks.gpt import GPT  # PyTorch only
 
         net, ids = GPT(vocabulary=256, width=320, layers=8, heads=5), lib.tensor(drawn.integers(0, 256, (2, 64 // batches + 1)))
+        net = lib.compile(net) if is_compiled else net
         return net, lambda: nn.functional.cross_entropy(net(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
     if kind == "MLP":
         net = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
@@ -73,7 +77,7 @@ def training(lib: Any, kind: str, batches: int) -> tuple[Any, Callable[[], Any]]
     else:
         net = nn.Linear(1, 1)
         x, y = data(20, 1), data(20, 1)
-    loss = nn.MSELoss()
+    net, loss = lib.compile(net) if is_compiled else net, nn.MSELoss()
     return net, lambda: loss(net(x), y)
 
 

@@ -20,6 +20,7 @@ from gradlab.core.observers import ReverseSweep, add_observer, count_active, rem
 from gradlab.core.ports import Bundle
 from gradlab.core.tensor import constant
 from gradlab.diagnose.faults import Faults, Watcher
+from gradlab.explore.libraries.outside_compiler import outside_compiler
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.replacing import give_back, replace
 
@@ -163,4 +164,4 @@ class BackwardCalls(Recording):
                     with self._faults:
                         self._inspector.remove_hooks()
 
-        return backward
+        return outside_compiler(backward)

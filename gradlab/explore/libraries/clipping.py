@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradlab.diagnose.faults import Faults
+from gradlab.explore.libraries.outside_compiler import outside_compiler
 from gradlab.explore.libraries.replacing import give_back, replace
 
 NORM = ("_clip_grads_with_norm_", "clip_grads_with_norm_")  # `clip_grad_norm_` calls these, however the program has imported it
@@ -48,7 +49,7 @@ class ClippingCalls:
                     self._report(parameters)
             return original(parameters, *args, **kwargs)
 
-        return clip
+        return outside_compiler(clip)
 
 
 def _functions() -> Iterator[tuple[Any, str]]:

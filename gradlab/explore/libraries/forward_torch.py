@@ -6,7 +6,6 @@ runs inside. Global hooks report where modules begin and end. Everything applies
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from sys import _getframe
@@ -21,11 +20,10 @@ from gradlab.explore.forward.arguments import tensors_in
 from gradlab.explore.forward.costs import count_flops
 from gradlab.explore.forward.labels import READS, SHAPES, describe_call, label_of
 from gradlab.explore.forward.run import Run, RunNode, describe_tensors
-from gradlab.explore.libraries.compiling_torch import DYNAMO
+from gradlab.explore.libraries.compiling_torch import UncompiledCalls
 from gradlab.explore.libraries.forms_torch import inner_of
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.recording_torch import HANDLED, site_of, user_frame
-from gradlab.explore.libraries.replacing import give_back, replace
 from gradlab.explore.libraries.unseen_frames import Places, without_ours
 from gradlab.explore.libraries.unseen_torch import unseen
 
@@ -45,7 +43,7 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         self._open = False
         self._places = Places()
         self._running: list[Any] = []
-        self._stance: Any = None  # makes PyTorch run compiled functions uncompiled
+        self._uncompiled = UncompiledCalls(lambda: None, run.faults)
         self._entered, self._exited = unseen(run.on_module_enter), unseen(run.on_module_exit)
 
     def open(self) -> None:
@@ -53,9 +51,7 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
             return
         self._handles.append(register_module_forward_pre_hook(self.on_module_enter))
         self._handles.append(register_module_forward_hook(self.on_module_exit, always_call=True))
-        if DYNAMO in sys.modules and hasattr(torch.compiler, "set_stance"):
-            self._stance = torch.compiler.set_stance("force_eager")
-            replace(sys.modules[DYNAMO].OptimizedModule, "__call__", self._call)  # type: ignore[attr-defined]
+        self._uncompiled.open()
         self.__enter__()
         self._open = True
 
@@ -63,24 +59,11 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         if self._open:
             self._open = False
             self.__exit__(None, None, None)
-        if self._stance is not None:
-            give_back(sys.modules[DYNAMO].OptimizedModule, "__call__", self._call)  # type: ignore[attr-defined]
-            stance, self._stance = self._stance, None
-            stance.__exit__(None, None, None)
+        self._uncompiled.close()
         while self._handles:
             self._handles.pop().remove()
         self._places.clear()
         self._running.clear()
-
-    def _call(self, original: Any) -> Any:
-        """Call the module inside one that `torch.compile` made, which would warn about our hooks."""
-
-        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
-            if threading.get_ident() != self.thread:
-                return original(module, *args, **kwargs)
-            return module.get_submodule("_orig_mod")(*args, **kwargs)
-
-        return call
 
     # ------------------------------------------------------------------------------------------------------------ modules
     def on_module_enter(self, module: Any, args: Any) -> None:

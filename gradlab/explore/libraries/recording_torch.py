@@ -27,9 +27,10 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack,
 
 from gradlab import clock
 from gradlab.diagnose.sites import Loss, is_gradlab_file
-from gradlab.explore.libraries.compiling_torch import CompiledCalls
+from gradlab.explore.libraries.compiling_torch import CompiledCalls, UncompiledCalls
 from gradlab.explore.libraries.cuts_torch import BORN, LEAVE, flat, how_lost, leaves_behind, tensors_in, used_values
 from gradlab.explore.libraries.forms_torch import form, has_numbers, is_leaf, node_of, readable, shape_of
+from gradlab.explore.libraries.outside_compiler import outside_compiler
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.replacing import give_back, replace
 from gradlab.explore.libraries.scaling_torch import GradScalers, unscaled_roots
@@ -108,15 +109,15 @@ class TorchRecording(TorchFunctionMode, Recording):
         self._sweeping = False
         self._notes = [0]  # live notes
         self._away_from_stack = 0  # calls inside the mode
-        self._compiled = CompiledCalls(self._step_aside, self._come_back, recorder.faults)
+        self._compiled = self._compiled_calls()
         self._aside = False  # whether compiled code is running
         self._scalers = GradScalers(recorder.faults, self._on_scaling)
         self._places = Places()
 
     def open(self) -> None:
         if not self._handles:
-            self._handles.append(register_optimizer_step_pre_hook(self.before_step))
-            self._handles.append(register_optimizer_step_post_hook(self.after_step))
+            self._handles.append(register_optimizer_step_pre_hook(outside_compiler(self.before_step)))
+            self._handles.append(register_optimizer_step_post_hook(outside_compiler(self.after_step)))
         self._compiled.open()
         self._scalers.open()
         self.resume()
@@ -131,6 +132,14 @@ class TorchRecording(TorchFunctionMode, Recording):
             _remove(handles)
         self._lost.clear()
         self._places.clear()
+
+    def _compiled_calls(self) -> CompiledCalls | UncompiledCalls:
+        if self.recorder.runs_compiled:
+            return CompiledCalls(self._step_aside, self._come_back, self.recorder.faults)
+        return UncompiledCalls(self._note_uncompiled, self.recorder.faults)
+
+    def _note_uncompiled(self) -> None:
+        self.recorder.ran_uncompiled = True
 
     def _step_aside(self) -> None:
         """Stop recording operations and modules while compiled code runs."""
@@ -208,7 +217,7 @@ class TorchRecording(TorchFunctionMode, Recording):
                     if self.recorder.on and self._is_paused:
                         self.resume()
 
-        return backward
+        return outside_compiler(backward)
 
     def _enter_mode(self) -> None:
         """Enter below the program's modes, since each of them exits by popping the top of the stack. A default device stays

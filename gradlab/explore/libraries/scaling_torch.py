@@ -19,6 +19,7 @@ import torch
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries.forms_torch import node_of
 from gradlab.explore.libraries.loss_scaling import LossScaling, ReportScaling, is_skipped
+from gradlab.explore.libraries.outside_compiler import outside_compiler
 from gradlab.explore.libraries.replacing import give_back, replace
 from gradlab.explore.libraries.unseen_torch import unseen
 
@@ -130,7 +131,7 @@ class GradScalers(LossScaling):
                     self._mark(scaler, outputs, result)
             return result
 
-        return scale
+        return outside_compiler(scale)
 
     def _unscaling(self, original: Any) -> Any:
         def unscale_(scaler: Any, optimizer: Any) -> Any:
@@ -142,7 +143,7 @@ class GradScalers(LossScaling):
                         self._report("unscale", optimizer, scaler.get_scale() if self._scale is None else self._scale)
             return result
 
-        return unscale_
+        return outside_compiler(unscale_)
 
     def _stepping(self, original: Any) -> Any:
         def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -164,7 +165,7 @@ class GradScalers(LossScaling):
                 if hook is not None:
                     hook.remove()
 
-        return step
+        return outside_compiler(step)
 
     @unseen
     def _mark(self, scaler: Any, outputs: Any, results: Any) -> None:

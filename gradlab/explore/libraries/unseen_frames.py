@@ -7,10 +7,11 @@ caller. If it raises, our frames are removed from the traceback.
 
 from __future__ import annotations
 
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, TracebackType
 from typing import Any
 
 from gradlab.diagnose.sites import is_gradlab_file
+from gradlab.explore.libraries.outside_compiler import DYNAMO
 
 
 def _stand_in(func: Any, args: Any, kwargs: Any) -> Any:
@@ -53,6 +54,17 @@ def without_ours(error: BaseException) -> None:
     """Remove our frames from the outer end of an error's traceback. Call this where the error is caught, before a bare `raise`,
     which adds none."""
     traceback = error.__traceback__
-    while traceback is not None and (is_gradlab_file((code := traceback.tb_frame.f_code).co_filename) or is_stand_in(code)):
+    while traceback is not None and (_is_ours(traceback) or _leads_to_ours(traceback)):
         traceback = traceback.tb_next
     error.__traceback__ = traceback
+
+
+def _is_ours(traceback: TracebackType) -> bool:
+    code = traceback.tb_frame.f_code
+    return is_gradlab_file(code.co_filename) or is_stand_in(code)
+
+
+def _leads_to_ours(traceback: TracebackType) -> bool:
+    """Return whether a frame is of the wrapper that `torch.compiler.disable` made around a function of ours."""
+    following = traceback.tb_next
+    return traceback.tb_frame.f_globals.get("__name__") == DYNAMO and following is not None and _is_ours(following)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from gradlab.explore.libraries.loss_scaling import is_skipped
+from gradlab.explore.libraries.outside_compiler import outside_compiler
 from gradlab.explore.watch.hooks import has_closure, remove_all, weakly
 
 
@@ -71,7 +72,7 @@ class OptimizerSteps:
         self._optimizers, self.made = [weakref.ref(one) for one in optimizers], []
         self.is_single = len(optimizers) == 1
         for one in optimizers:
-            self._handles.append(one.register_step_post_hook(weakly(self._after)))
+            self._handles.append(one.register_step_post_hook(outside_compiler(weakly(self._after))))
         self.hook_before_step(self._hooks_before)
 
     def hook_before_step(self, wanted: bool) -> None:
@@ -79,8 +80,9 @@ class OptimizerSteps:
         self._hooks_before = wanted
         if wanted or not self.is_single:
             if not self._before_handles:
+                hook = outside_compiler(self._unseen(weakly(self._before)))
                 for one in filter(None, (one() for one in self._optimizers)):
-                    self._before_handles.append(one.register_step_pre_hook(self._unseen(weakly(self._before))))
+                    self._before_handles.append(one.register_step_pre_hook(hook))
         else:
             remove_all(self._before_handles)
 
