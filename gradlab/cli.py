@@ -128,8 +128,8 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser(
         "doctor",
         help="run a script and report problems with its gradients",
-        usage="gradlab doctor [--format FORMAT] [--ignore KIND[,KIND]] [--html FILE] [--all] [--every] [--strict] [--timings]\n"
-        "                      (SCRIPT | -m MODULE) [ARGUMENT ...]\n"
+        usage="gradlab doctor [--format FORMAT] [--ignore KIND[,KIND]] [--html FILE] [--all] [--every] [--compiled]\n"
+        "                      [--strict] [--timings] (SCRIPT | -m MODULE) [ARGUMENT ...]\n"
         "       gradlab doctor --explain [KIND]",
         description="Run a Python script that uses PyTorch or gradlab, with its arguments, as python would. When it ends, also "
         "by an error or Ctrl-C, print the problems found with its gradients to standard error.",
@@ -161,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     doctor.add_argument("--all", action="store_true", help="print all findings as text, not only the first three")
     doctor.add_argument("--every", action="store_true", help="check every backward call, however long that takes")
+    doctor.add_argument("--compiled", action="store_true", help="run functions of torch.compile compiled, without their lines")
     doctor.add_argument("--strict", action="store_true", help="exit with status 1 also if there are only Notes")
     doctor.add_argument("--timings", action="store_true", help="print how long each check took, to standard error")
     doctor.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m")
@@ -256,7 +257,7 @@ def _doctor(arguments: argparse.Namespace, script_arguments: list[str]) -> int:
     redirect = script.redirect_stdout_to_stderr(restore=not arguments.is_process)
     with nullcontext() if arguments.format == "text" else redirect as redirection:
         output = sys.stdout
-        run = script.run_script(program, every=arguments.every, ignore=ignore)
+        run = script.run_script(program, every=arguments.every, compiled=arguments.compiled, ignore=ignore)
         status = run.exit_status(strict=arguments.strict)
         script.flush_output(output)  # print the script's output before the report
         failure = script.write_page(run, page) if page is not None else None  # before the report, whose reader may close the pipe

@@ -648,6 +648,8 @@ loss_of(w).backward()
     ours = run_python("-m", "gradlab", "doctor", "train.py", cwd=here)
     assert ours.returncode == 1 and line_with(text) in lines_of(ours.stderr)
     assert "torch.compile was disabled" in ours.stderr
+    compiled = run_python("-m", "gradlab", "doctor", "--compiled", "train.py", cwd=here)
+    assert compiled.returncode == 1 and "[nan-born]" in compiled.stderr and "torch.compile was disabled" not in compiled.stderr
 
 
 @pytest.mark.torch

@@ -331,10 +331,12 @@ def prepare_script(tmp_path):
 
 
 def prepare_compiler(tmp_path):
-    from gradlab.explore.script.eager import disable_compiler
+    from gradlab.diagnose.faults import Faults
+    from gradlab.explore.libraries.compiling_torch import UncompiledCalls
 
     def run():
-        with disable_compiler():
+        calls = UncompiledCalls(lambda: None, Faults("recorded the program"))
+        with scope_guard(calls.open, calls.close):
             pass
 
     return run, find_torch_leftovers

@@ -219,7 +219,7 @@ class GradMagics(Magics):
                 self.shell.magics_manager.registry["WatchMagics"].begin(request, running.infos[-1], mentions)
                 return
             ending = Ending(kind, text, mentions, assigned)
-            recorder = recorder_of(self.shell, mentions, self.heat_maps)
+            recorder = recorder_of(self.shell, mentions, self.heat_maps, runs_compiled=request.compiled)
             recorder.on_end = lambda training: self._session.of_training(training, self.users(), ignored_by(request))
             running.cells.append(Cell(request, ending, running.infos[-1], recorder, _last_shown()))
             running.cells[-1].open()
@@ -536,10 +536,13 @@ def ignored_by(request: Request) -> frozenset[str]:
         raise UsageError(f"--ignore: {error}") from None
 
 
-def recorder_of(shell: Any, mentions: tuple[str, ...], maps: int) -> Any:
+def recorder_of(shell: Any, mentions: tuple[str, ...], maps: int, *, runs_compiled: bool) -> Any:
     """Create the recorder of a cell of this shell. The first call imports the explorers."""
     from gradlab.explore.trace.recorder import Recorder
 
     return Recorder(
-        lambda: {name: x for name, x in shell.user_ns.items() if name not in shell.user_ns_hidden}, mentions, maps=maps
+        lambda: {name: x for name, x in shell.user_ns.items() if name not in shell.user_ns_hidden},
+        mentions,
+        maps=maps,
+        runs_compiled=runs_compiled,
     )

@@ -94,6 +94,7 @@ OPTIONS = (
         (CELL, DOCTOR, WATCH),
         "silence findings of these kinds, which are printed in brackets after a finding; may be given several times",
     ),
+    Option(("--compiled",), "compiled", "", (CELL, DOCTOR), "run functions of torch.compile compiled, without their lines"),
     Option(("--every",), "every", "N", (WATCH,), "examine at most every N-th step"),
     Option(("-q", "--quiet"), "quiet", "", (CELL, LINE, MATRIX, DOCTOR, GRAPH, WATCH), "show nothing"),
 )
@@ -122,6 +123,7 @@ class Request:
     live: bool = False
     values: bool = False
     time: bool = False
+    compiled: bool = False
     findings_only: bool = False
     expression: str = ""
     expressions: tuple[str, ...] = ()

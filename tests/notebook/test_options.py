@@ -149,7 +149,7 @@ def test_completion_of_jacobian():
 
 
 def test_completion_of_doctor():
-    assert complete("%doctor --", "--") == complete("%%doctor --", "--") == ["--out", "--ignore", "--quiet"]
+    assert complete("%doctor --", "--") == complete("%%doctor --", "--") == ["--out", "--ignore", "--compiled", "--quiet"]
 
 
 def test_completion_offers_unused_options():
@@ -165,6 +165,7 @@ def test_completion_offers_unused_options():
         "--out",
         "--help",
         "--ignore",
+        "--compiled",
         "--quiet",
     ]
     assert complete("%%grad --ac", "--ac") == ["--accumulate"]

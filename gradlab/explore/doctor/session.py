@@ -14,7 +14,7 @@ from gradlab.explore.doctor.examine import CHECKS_OF_EACH_LOSS, CHECKS_OF_RUNS, 
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import with_held
-from gradlab.explore.trace.data import Trace
+from gradlab.explore.trace.data import RAN_UNCOMPILED, Trace
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.trainings import Training
 
@@ -90,7 +90,8 @@ class Session:
                     traces = [recorder.trace(one) for one in shown.training.other_losses]
                     own = _with_losses(own, shown.training, traces, case)
                 found = _with_other_models(recorder, own)
-                self.last = found if found.findings else replace(found, unseen=(*found.unseen, *explain_no_rule(case)))
+                found = found if found.findings else replace(found, unseen=(*found.unseen, *explain_no_rule(case)))
+                self.last = replace(found, unseen=(*found.unseen, RAN_UNCOMPILED)) if recorder.ran_uncompiled else found
                 remember(self.past, case)
                 self.snapshot, self.error = Snapshot(namespace), id(error)
             except Exception as failed:  # noqa: BLE001  (an error of the doctor must not make the user's cell fail)

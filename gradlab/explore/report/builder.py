@@ -33,7 +33,7 @@ from gradlab.explore.report.rows import rows_of
 from gradlab.explore.report.table import MAX_NUMBERS, TableNote, TensorRow
 from gradlab.explore.report.tree import forest
 from gradlab.explore.sources import Source, sources_of, weights_for, weights_needed, why_not
-from gradlab.explore.trace.data import Trace
+from gradlab.explore.trace.data import RAN_UNCOMPILED, Trace
 from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.values import Value
@@ -356,6 +356,7 @@ def report_of(
                             () if backward_calls else _which_sweep(trace),
                             _scale_text(trace),
                             _changes_since(trace, rows),
+                            _compile_text(trace),
                         )
                     ),
                 ),
@@ -475,6 +476,11 @@ def _scale_text(trace: Trace) -> Sentence:
         code("step"),
         f" of the GradScaler.){more}",
     )
+
+
+def _compile_text(trace: Trace) -> Sentence:
+    """Return that compiled functions ran as they are written, for a cell. A script's report says so below its findings."""
+    return say(f" {RAN_UNCOMPILED}") if trace.uncompiled and trace.program == "the cell" else ()
 
 
 def _changes_since(trace: Trace, rows: Sequence[TensorRow]) -> Sentence:

@@ -27,7 +27,6 @@ from gradlab.explore.names import names_in, owners_in
 from gradlab.explore.report import Report, report_of
 from gradlab.explore.report.models import OtherModels, calls_said
 from gradlab.explore.report.several import others_of
-from gradlab.explore.script.eager import COMPILER, disable_compiler
 from gradlab.explore.script.frames import trim_traceback
 from gradlab.explore.script.import_hooks import listen_to_imports
 from gradlab.explore.script.program import Program, script_environment
@@ -115,6 +114,7 @@ def run_script(
     program: Program,
     *,
     every: bool = False,
+    compiled: bool = False,
     ignore: frozenset[str] = frozenset(),
     after: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> ScriptRun:
@@ -127,6 +127,8 @@ def run_script(
     program : Program
     every : bool, default: False
         Check every backward call, however long that takes.
+    compiled : bool, default: False
+        Run functions of `torch.compile` compiled, without their lines, and not as they are written.
     ignore : frozenset of str, optional
         The kinds of findings to silence.
     after : callable, optional
@@ -138,7 +140,7 @@ def run_script(
     """
     process, folder = os.getpid(), _current_folder()
     with script_environment(program) as main:
-        recorder = Recorder(lambda: vars(main))
+        recorder = Recorder(lambda: vars(main), runs_compiled=compiled)
         recorder.examines_every_sweep = every
         session = Session()
         recorder.on_end = lambda training: session.of_training(training, public_names(main), ignore)
@@ -146,15 +148,9 @@ def run_script(
         start = clock.now()
         try:
             try:
-                with disable_compiler() as eager:
-
-                    def update() -> None:
-                        recorder.meet_libraries()
-                        eager.update()
-
-                    recorder.meet_libraries()
-                    with listen_to_imports({*libraries_not_imported(), COMPILER}, update):
-                        exec(program.compile_source(), vars(main))  # noqa: S102  (the user's own script)
+                recorder.meet_libraries()
+                with listen_to_imports(set(libraries_not_imported()), recorder.meet_libraries):
+                    exec(program.compile_source(), vars(main))  # noqa: S102  (the user's own script)
             except BaseException as raised:  # noqa: BLE001  (it is printed, and its status returned)
                 error = raised
             finally:
@@ -165,7 +161,7 @@ def run_script(
                 raise SystemExit(status)
             if after is not None and error is None:
                 after(vars(main))
-            run = _diagnose(program, recorder, session, main, error, ignore, compile_called=eager.compile_called)
+            run = _diagnose(program, recorder, session, main, error, ignore)
             return replace(run, script_status=status, folder=folder, seconds=seconds)
         finally:
             recorder.forget()
@@ -228,8 +224,6 @@ def _diagnose(
     main: ModuleType,
     error: BaseException | None,
     ignore: frozenset[str],
-    *,
-    compile_called: bool,
 ) -> ScriptRun:
     """Return the result of a script that has ended, without its status and times."""
     space = public_names(main)
@@ -244,7 +238,7 @@ def _diagnose(
     if unchecked := _find_unchecked_nan(recorder, space, program):
         others = [one for one in diagnosis.remarks if one.kind != "nan-input"]  # a consequence
         diagnosis = diagnosis.with_parts([*diagnosis.findings, *others, unchecked], diagnosis.unseen, ()).without(ignore)
-    unseen = tuple(_list_unseen(recorder, trace, failed, compile_called))
+    unseen = tuple(_list_unseen(recorder, trace, failed))
     return ScriptRun(program, 0, diagnosis, trace, recorder.sweeps, unseen, failed is not None, others_of(recorder))
 
 
@@ -294,7 +288,7 @@ def _owners_in_functions(error: BaseException, filename: str) -> dict[str, Any]:
     return space
 
 
-def _list_unseen(recorder: Recorder, trace: Trace | None, failed: Exception | None, compile_called: bool) -> list[str]:
+def _list_unseen(recorder: Recorder, trace: Trace | None, failed: Exception | None) -> list[str]:
     sentences = []
     if not recorder.sweeps and not recorder.refused and failed is None:
         sentences.append(
@@ -308,10 +302,5 @@ def _list_unseen(recorder: Recorder, trace: Trace | None, failed: Exception | No
         sentences.append(
             f"{checked} of {count(recorder.sweeps, 'backward call')} were checked, to keep the script fast, including "
             f"{last}{whose}."
-        )
-    if compile_called:
-        sentences.append(
-            "torch.compile was disabled: compiled functions ran as ordinary Python code, so that their lines could be traced. "
-            "Effects of compilation on the values were not checked."
         )
     return sentences

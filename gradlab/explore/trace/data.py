@@ -376,6 +376,12 @@ class Event:
     scale: float = 0.0
 
 
+RAN_UNCOMPILED = (
+    "torch.compile was disabled: compiled functions ran as they are written, so that their lines can be shown. (With --compiled "
+    "they run compiled, without lines.)"
+)
+
+
 @dataclass(frozen=True)
 class Trace:
     """A graph and one sweep through it.
@@ -418,6 +424,8 @@ class Trace:
     scale : float
         The factor by which a GradScaler had multiplied the loss. All gradients are those of the loss itself, so `.grad` was this
         many times larger at the end of the sweep.
+    uncompiled : bool
+        Whether functions of `torch.compile` ran as they are written.
     """
 
     library: str
@@ -439,6 +447,7 @@ class Trace:
     program: str = "the cell"
     objects: tuple[ModuleCall, ...] = ()
     scale: float = 1.0
+    uncompiled: bool = False
 
     @property
     def layers(self) -> tuple[ModuleCall, ...]:

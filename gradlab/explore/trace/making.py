@@ -30,6 +30,7 @@ class RecordedProgram(Protocol):
     events: EventLog
     journal: Journal
     leaves_from_cuts: WeakKeyDictionary[Any, Sequence[RecordedCut]]
+    ran_uncompiled: bool
 
     def names_at(self, library: Library, frames: Sequence[Frame]) -> Names: ...
 
@@ -79,6 +80,7 @@ def _graph_of(recorder: RecordedProgram, sweep: RecordedSweep) -> tuple[Reader, 
         program=cells.called,
         freed=not sweep.retains,
         scale=sweep.scale,
+        uncompiled=recorder.ran_uncompiled,
     )
 
 

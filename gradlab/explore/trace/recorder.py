@@ -76,9 +76,11 @@ class Recorder:
         *,
         maps: int = 0,
         called: Mapping[str, Any] | None = None,
+        runs_compiled: bool = True,
     ) -> None:
         self.namespace, self.first, self.maps = namespace, tuple(first), maps
         self.called = dict(called or {})  # names, also `params[0]`; they have priority over the namespace
+        self.runs_compiled, self.ran_uncompiled = runs_compiled, False  # functions of torch.compile
         self.faults = Faults("recorded the program")
         self.sweeps = 0
         self.asked = 0  # calls of torch.autograd.grad
