@@ -683,6 +683,31 @@ def of_overwritten(p: Program, f: Any) -> dict[str, Any]:
     return {"shape": next((shape for shape in shapes if shape == tuple(f.evidence["shape"])), None)}
 
 
+# ------------------------------------------------------------------------------------------------ optimizers and tied weights
+def of_repeated(p: Program, f: Any) -> dict[str, Any]:
+    """Count the parameters that an optimizer holds more than once, and how often it holds one at most."""
+    keys = [id(q) for group in p.w.space[f.evidence["optimizer"]].param_groups for q in group["params"]]
+    many = [keys.count(key) for key in set(keys) if keys.count(key) > 1]
+    return {"parameters": len(many), "times": max(many)}
+
+
+def of_two_optimizers(p: Program, f: Any) -> dict[str, Any]:
+    held = [{id(q) for group in p.w.space[name].param_groups for q in group["params"]} for name in f.evidence["optimizers"]]
+    return {"parameters": len(held[0] & held[1])}
+
+
+def of_idle_group(p: Program, f: Any) -> dict[str, Any]:
+    groups = p.w.space[f.evidence["optimizer"]].param_groups
+    at = next(i for i, group in enumerate(groups) if group["lr"] == 0)
+    runs = last_runs(p, [id(q) for q in groups[at]["params"]])
+    total = math.hypot(*(norm(run[-1]["arrived"]) for run in runs))
+    return {"group": at, "parameters": len(groups[at]["params"]), "gradient norm": total}
+
+
+def of_tie(p: Program, f: Any) -> dict[str, Any]:
+    return {"norms": tuple(norm(p.w.run_of(p.w.key(name))[-1]["arrived"]) for name in f.evidence["of"])}
+
+
 RULES: dict[str, Callable[[Program, Any], dict[str, Any]]] = {
     "detached": of_cut, "item": of_cut, "numpy": of_cut, "no_grad": of_cut, "integer": of_cut, "re-wrapped": of_cut,
     "non-differentiable": of_flat, "frozen": of_frozen, "in-place": of_overwritten,
@@ -693,6 +718,7 @@ RULES: dict[str, Callable[[Program, Any], dict[str, Any]]] = {
     "dead": of_dead, "saturated": of_saturated,
     "nan-born": of_birth, "inf-born": of_birth, "nan-input": of_input, "underflow": of_underflow,
     "falling-scale": of_falling_scale, "scaled-step": of_scaled_step, "rounded-update": of_rounded_update,
+    "held-twice": of_repeated, "two-optimizers": of_two_optimizers, "idle-group": of_idle_group, "broken-tie": of_tie,
     "unstable": of_unstable, "near-limit": of_near_limit,
     "cancelled": of_cancelled, "zero-factor": of_factor,
     "limited-output": of_limited, "undetached-advantage": of_advantage,

@@ -9,6 +9,8 @@ import numpy as np
 
 
 def array(tensor: Any) -> np.ndarray:
+    if str(tensor.device) == "meta":
+        return np.zeros(tuple(tensor.shape))  # it has no values
     tensor = tensor.detach().cpu()
     if str(tensor.dtype) == "torch.bfloat16":
         tensor = tensor.float()

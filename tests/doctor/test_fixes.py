@@ -61,11 +61,15 @@ SENTENCES = {
     "falling-scale": "the operation that overflows is computed in another dtype, at a place that only the author knows",
     "rounded-update": "the dtype is given where the model is made and where data are loaded",
     "equal-units": "if one loop or function fills several weights",
+    "held-twice": "if the parameters are in several groups",
+    "two-optimizers": "only the author knows which of the two should step it",
+    "idle-group": "only the author knows the learning rate, or that there is none",
 }
 # Kinds whose fixes are all code.
 ALWAYS_CODE = {
     *("detached", "frozen", "accumulated", "nll-of-probabilities"),
     *("scaled-step", "uncalled-method", "undetached-advantage", "batch-softmax", "evaluation-mode"),
+    "broken-tie",
 }
 CHANGES = "changes the loss"
 

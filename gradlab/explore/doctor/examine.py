@@ -29,6 +29,7 @@ from gradlab.explore.doctor.checks import (
     loss_leaks,
     loss_scale,
     losses,
+    membership,
     near_limits,
     non_finite,
     nothing_learns,
@@ -38,6 +39,7 @@ from gradlab.explore.doctor.checks import (
     rounded_updates,
     steps,
     sums,
+    ties,
     training,
     units,
     unstable,
@@ -66,6 +68,8 @@ RUNS = (
     replaced_leaves,  # a leaf that is created again while the optimizer holds the old one
     recreated_leaves,  # weights that are created again in every step
     late_parameters,  # layers that are created in forward()
+    membership,  # parameters that optimizers hold twice, groups with a learning rate of 0
+    ties,  # tied weights that a load or a move separated
     evaluation_mode,  # models that are trained in evaluation mode
     loss_leaks,  # gradients of one loss that the step of another one uses
     learning_rates,  # schedules that end in the first steps, steps by hand with a learning rate of 0

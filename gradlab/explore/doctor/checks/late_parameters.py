@@ -7,7 +7,6 @@ a call of a layer's class in the function that calls the layer.
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import FunctionType
@@ -15,6 +14,7 @@ from typing import Any
 
 from gradlab.diagnose.source_locations import SourceLocation, cells
 from gradlab.explore.doctor.context.case import Case, Learner
+from gradlab.explore.doctor.context.methods import methods_of, parse_method
 from gradlab.explore.doctor.context.program import Program
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check
@@ -62,7 +62,7 @@ def find_late_creation(case: Case, learner: Learner) -> Creation | None:
     None if there is no such statement.
     """
     for owner, attribute in _owners(case, learner):
-        methods = {function.__name__: function for function in reversed(list(_methods(type(owner))))}
+        methods = {function.__name__: function for function in reversed(list(methods_of(type(owner))))}
         early, late = _called_methods(methods.get("__init__")), _called_methods(methods.get("forward"))
         for name, function in methods.items():
             called = (name == "forward" or name in late) and name not in early and name != "__init__"
@@ -73,7 +73,7 @@ def find_late_creation(case: Case, learner: Learner) -> Creation | None:
 
 def _called_methods(function: FunctionType | None) -> set[str]:
     """Return the names of the methods that a method calls, of any object that has a name."""
-    source = None if function is None else _parse(function)
+    source = None if function is None else parse_method(function)
     calls = [node.func for node in ast.walk(source[1]) if isinstance(node, ast.Call)] if source is not None else []
     return {call.attr for call in calls if isinstance(call, ast.Attribute) and isinstance(call.value, ast.Name)}
 
@@ -93,25 +93,9 @@ def _owners(case: Case, learner: Learner) -> Iterator[tuple[Any, str]]:
         return
 
 
-def _methods(kind: type) -> Iterator[FunctionType]:
-    for one in kind.__mro__:
-        if str(one.__module__).partition(".")[0] in ("torch", "gradlab", "builtins"):
-            continue
-        yield from (value for value in vars(one).values() if type(value) is FunctionType)
-
-
-def _parse(function: FunctionType) -> tuple[int, ast.AST] | None:
-    """Return the first line and the syntax tree of a function; None if its source is not available."""
-    try:
-        lines, first = inspect.getsourcelines(function.__code__)
-        return first, ast.parse(inspect.cleandoc("\n" + "".join(lines)))
-    except (OSError, SyntaxError, ValueError, TypeError):
-        return None
-
-
 def _assignment(function: FunctionType, attribute: str) -> Creation | None:
     """Return the statement of a method that assigns to an attribute of `self`."""
-    source = _parse(function)
+    source = parse_method(function)
     if source is None or not function.__code__.co_argcount:
         return None
     first, tree = source
@@ -198,9 +182,9 @@ def _functions(case: Case, place: Line) -> Iterator[ast.AST]:
         return
     own = case.namespace.get(place.function)
     functions = [own] if type(own) is FunctionType else []
-    functions += [one for model in case.models.values() for module in model.modules() for one in _methods(type(module))]
+    functions += [one for model in case.models.values() for module in model.modules() for one in methods_of(type(module))]
     for function in functions:
-        if function.__name__ == place.function and (source := _parse(function)) is not None:
+        if function.__name__ == place.function and (source := parse_method(function)) is not None:
             first, tree = source
             if first <= place.line <= first + max(getattr(node, "lineno", 1) for node in ast.walk(tree)):
                 yield ast.increment_lineno(tree, first - 1)
