@@ -6,6 +6,37 @@ from planting import Table
 
 ROWS = Table()
 
+# --------------------------------------------------------------------------------------------------------- stale-optimizer
+ROWS.fault(
+    "a cell makes the optimizer, then a new head",
+    "stale-optimizer",
+    """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(6, 8)
+            self.fc = nn.Linear(8, 10)
+        def forward(self, x):
+            return self.fc(torch.relu(self.body(x)))
+    inputs, labels = torch.randn(16, 6), torch.randint(0, 2, (16,))
+    # %%
+    model = Net()
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+    model.fc = nn.Linear(8, 2)
+    before = model.fc.weight.detach().clone()
+    for epoch in range(4):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(inputs), labels)
+        loss.backward()
+        optimizer.step() #!
+    """,
+    shows="close(model.fc.weight, before)",
+    cure={
+        "optimizer = optim.SGD(model.parameters(), lr=0.1)\nmodel.fc = nn.Linear(8, 2)": "model.fc = nn.Linear(8, 2)\n"
+        "optimizer = optim.SGD(model.parameters(), lr=0.1)"
+    },
+    says=("model.fc = nn.Linear(8, 2)", "on line 4 replaced them"),
+)
 # -------------------------------------------------------------------------------------------------------------- held-twice
 ROWS.fault(
     "a layer is added to the list that has it",

@@ -1,14 +1,16 @@
-"""Leaves that are created again under their name, while the optimizer holds the old tensor."""
+"""Leaves and modules that are created again under their name, while the optimizer holds the old tensors."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from gradlab.explore.doctor.context.case import Case
+from gradlab.diagnose.source_locations import clip
+from gradlab.explore.doctor.context.case import Case, Learner
 from gradlab.explore.doctor.context.code_edits import instead
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check
+from gradlab.explore.module_paths import prefixes
 
 
 def replaced_leaves(case: Case) -> dict[int, str]:
@@ -34,6 +36,20 @@ def replaced_leaves(case: Case) -> dict[int, str]:
         if first in held and later and not held & {*later}:
             names |= {key: name for key in later if keys[key]}
     return names
+
+
+def find_replacement(case: Case, learners: Sequence[Learner], optimizer: str) -> str:
+    """Return the statement that assigns a module of all these leaves after an optimizer was made: "`net[2] = …` on line 3".
+
+    "" if the cell has no such statement outside functions.
+    """
+    made = next(iter(case.program.assignments(optimizer)), None)
+    paths = set.intersection(*({*prefixes(one.name)[1:]} for one in learners))
+    for node in case.program.statements if made is not None else ():
+        is_later = made is not None and node.lineno > made.lineno and node in case.program.outer
+        if is_later and isinstance(node, ast.Assign) and paths & {ast.unparse(target) for target in node.targets}:
+            return f"`{clip(ast.unparse(node))}` on line {node.lineno}"
+    return ""
 
 
 @check("stale-optimizer")

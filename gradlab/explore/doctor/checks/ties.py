@@ -183,8 +183,8 @@ def _ties_of(case: Case, name: str, model: Any) -> Iterator[Tie]:
         for own, left, right, text in _ties_in_init(type(module)):
             yield Tie(whole + left.removeprefix(own), whole + right.removeprefix(own), f"`{text}` in `__init__`", None, 0)
     for program in case.programs:
-        for node in program.outer:
-            if (pair := _pair(node)) is not None and all(path.startswith(f"{name}.") for path in pair):
+        for node in program.statements:
+            if node in program.outer and (pair := _pair(node)) is not None and all(path.startswith(f"{name}.") for path in pair):
                 yield Tie(*pair, f"`{ast.unparse(node)}`", program, node.lineno)
 
 

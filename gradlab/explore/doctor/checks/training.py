@@ -12,7 +12,7 @@ from typing import Any
 from gradlab.diagnose.source_locations import clip
 from gradlab.explore.doctor.checks.late_parameters import Creation, find_late_creation
 from gradlab.explore.doctor.checks.recreated_leaves import find_layer_of_loop, layer_of_loop_finding
-from gradlab.explore.doctor.checks.replaced_leaves import replaced_leaves
+from gradlab.explore.doctor.checks.replaced_leaves import find_replacement, replaced_leaves
 from gradlab.explore.doctor.context.case import Case, Learner, cell_line, join_names, learner_names
 from gradlab.explore.doctor.context.code_edits import before, instead
 from gradlab.explore.doctor.context.events import (
@@ -203,8 +203,10 @@ def find_stale_optimizers(case: Case) -> Iterable[Finding]:
         return
     why = ""
     if old:
-        many, they = (f"{len(old)} tensors", "they were") if len(old) > 1 else (f"{len(old)} tensor", "it was")
-        why = f" The optimizer holds {many} that the program has no other name for: {they} replaced."
+        many, they, them = ("1 tensor", "it was", "it") if len(old) == 1 else (f"{len(old)} tensors", "they were", "them")
+        replacement = find_replacement(case, learners, _optimizer(case, step))
+        how = f"{replacement} replaced {them}" if replacement else f"{they} replaced"
+        why = f" The optimizer holds {many} that the program has no other name for: {how}."
     homes = list(dict.fromkeys(one.in_list for one in learners if one.in_list))
     if homes:
         why = f" {join_names(homes)} is a plain list, which parameters() does not search."
