@@ -148,7 +148,7 @@ def _pass_each_once(case: Case, one: Optimizer, call: ast.Call | None) -> str:
     )
     groups = getattr(case.namespace.get(one.name), "param_groups", ())
     if call is None or not call.args or isinstance(call.args[0], ast.Starred) or len(groups) != 1 or _is_groups(call.args[0]):
-        return "Pass each parameter once: a dict.fromkeys() of the list has no repeated ones."
+        return "Pass each parameter once. dict.fromkeys() removes repeated ones from a list."
     edited = copy.deepcopy(call)
     new = whole or f"list(dict.fromkeys({ast.unparse(call.args[0])}))"
     edited.args[0] = ast.parse(new, mode="eval").body

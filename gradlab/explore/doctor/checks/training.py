@@ -25,6 +25,7 @@ from gradlab.explore.doctor.context.events import (
     sweep_place,
     write_after,
 )
+from gradlab.explore.doctor.context.program import SCOPES
 from gradlab.explore.doctor.context.training_source import clears_between
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
@@ -313,7 +314,7 @@ def _complete_optimizer(case: Case, learners: list[Learner], step: Event) -> str
     """Return code for the optimizer with these leaves added, before the statement of the cell that steps."""
     name, line = _optimizer(case, step), event_line(step)
     around = next((node for node in case.program.tree.body if line and node.lineno <= line <= (node.end_lineno or 0)), None)
-    if not name or around is None or len(step.rates) != 1:
+    if not name or around is None or isinstance(around, SCOPES) or len(step.rates) != 1:
         return ""
     known = [one for one in case.learners.values() if one.key in step.held and "param_groups" not in one.name]
     both = [*known, *learners]
