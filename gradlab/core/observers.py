@@ -104,6 +104,9 @@ class Observer:
     def on_module_exit(self, module: Any) -> None:
         """Called after the call of a module, also if it raised."""
 
+    def on_before_optimizer_step(self, optimizer: Any) -> None:
+        """Called before a step of an optimizer."""
+
     def on_optimizer_step(self, optimizer: Any) -> None:
         """Called after a step of an optimizer."""
 
@@ -282,6 +285,12 @@ def notify_index(result: T, *indices: Any) -> T:
     for observer in observers.active:
         observer.on_index(result, indices)
     return result
+
+
+def notify_before_optimizer_step(optimizer: Any) -> None:
+    """Notify this thread's observers before an optimizer's step."""
+    for observer in observers.active:
+        observer.on_before_optimizer_step(optimizer)
 
 
 def notify_optimizer_step(optimizer: Any) -> None:

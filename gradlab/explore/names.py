@@ -146,8 +146,8 @@ def _passing(
     """Return the names that a loop binds or has left behind: `p` of `for p in model.parameters()`, `layer` of `for layer in
     layers`.
 
-    These are the variables of the program's loops (for tensors, only trainable leaves) and, if the source is unknown, names of
-    the last item of a container that was bound earlier, whose other items have no names.
+    These are the variables of the program's loops (for tensors, only trainable leaves and parameters) and, if the source is
+    unknown, names of the last item of a container that was bound earlier, whose other items have no names.
     """
     names = [name for name in namespace if name in held]
     at: dict[int, str] = {}
@@ -187,9 +187,11 @@ def _loop_items(items: list[tuple[str, Any]], holder: Any) -> list[Any]:
 
 
 def _may_learn(value: Any) -> bool:
-    """Return whether a value is a leaf that requires grad, or neither a tensor nor a number."""
+    """Return whether a value is a leaf that requires grad, a `Parameter`, or neither a tensor nor a number."""
     library = library_of(value)
-    return type(value) not in SIMPLE if library is None else bool(value.requires_grad) and library.is_leaf(value)
+    if library is None:
+        return type(value) not in SIMPLE
+    return library.is_parameter(value) or (bool(value.requires_grad) and library.is_leaf(value))
 
 
 def _aliases(found: Iterable[tuple[str, str, Any]], namespace: Mapping[str, Any]) -> set[str]:

@@ -20,6 +20,7 @@ from gradlab.diagnose.sites import is_user_file
 from gradlab.explore.equivalent_code import EquivalentCode
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.markup import Sentence, Span, code, join_items, number, say, term
+from gradlab.explore.names import modules_in
 from gradlab.explore.report import Subject, differentiate, jacobian_of, make_report
 from gradlab.explore.report.models import calls_said
 from gradlab.explore.report.parts import Remark
@@ -73,7 +74,7 @@ class CellReporter:
         """Return whether a mentioned value was used: of models, only those that were called."""
         if self.recorder is None:
             return True
-        modules = {id(module) for module in self.recorder.models(value)}
+        modules = {id(module) for _, module in modules_in("", value)}
         return not modules or any(id(call.module()) in modules for call in self.recorder.calls)
 
     # -------------------------------------------------------------------------------------------------------- which value

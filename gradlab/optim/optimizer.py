@@ -19,7 +19,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.modes import enable_grad, no_grad
-from gradlab.core.observers import OBSERVERS, notify_before_write, notify_optimizer_step
+from gradlab.core.observers import OBSERVERS, notify_before_optimizer_step, notify_before_write, notify_optimizer_step
 from gradlab.core.storage import mark_written
 from gradlab.core.tensor import Tensor, constant
 
@@ -40,6 +40,8 @@ def with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             if changed is not None:
                 args, kwargs = changed
         self._stepped = True
+        if OBSERVERS:
+            notify_before_optimizer_step(self)
         result = step(self, *args, **kwargs)
         for hook in tuple(self._after.values()):
             hook(self, args, kwargs)

@@ -509,6 +509,22 @@ def of_rounded_update(p: Program, f: Any) -> dict[str, Any]:
             "half unit": float(above - size) / 2, "rate": p.w.rates[-1]}  # fmt: skip
 
 
+def of_moving_statistics(p: Program, f: Any) -> dict[str, Any]:
+    """Return the changes of running statistics since the first call in training mode with a frozen weight."""
+    module = p.w.resolve(f.evidence["of"])
+    mean, variance = p.w.statistics[id(module)]
+    shift = (array(module.running_mean) - mean) / np.sqrt(variance + module.eps)
+    return {"shift": math.sqrt((shift**2).mean()), "spread": array(module.running_var).sum() / variance.sum()}
+
+
+def of_frozen_moves(p: Program, f: Any) -> dict[str, Any]:
+    """Return how many steps of the last cell moved a frozen parameter, and by which share of its norm all together."""
+    key = p.w.key(f.evidence["of"])
+    pairs = [(before[key][0], *after[key]) for before, after in pairwise(p.w.steps[max(p.w.last_cell_steps - 1, 0) :])]
+    moves = [after - before for before, after, frozen in pairs if frozen and (after != before).any()]
+    return {"steps": len(moves), "share": norm(sum(moves)) / norm(p.w.steps[-1][key][0])}
+
+
 def of_unstable(p: Program, f: Any) -> dict[str, Any]:
     """Return the current inputs of a formula and its limits: where exp overflows, and the first sigmoid that is rounded to 1."""
     e = f.evidence
@@ -719,6 +735,7 @@ RULES: dict[str, Callable[[Program, Any], dict[str, Any]]] = {
     "nan-born": of_birth, "inf-born": of_birth, "nan-input": of_input, "underflow": of_underflow,
     "falling-scale": of_falling_scale, "scaled-step": of_scaled_step, "rounded-update": of_rounded_update,
     "held-twice": of_repeated, "two-optimizers": of_two_optimizers, "idle-group": of_idle_group, "broken-tie": of_tie,
+    "moving-statistics": of_moving_statistics, "frozen-moves": of_frozen_moves,
     "unstable": of_unstable, "near-limit": of_near_limit,
     "cancelled": of_cancelled, "zero-factor": of_factor,
     "limited-output": of_limited, "undetached-advantage": of_advantage,

@@ -60,6 +60,8 @@ SENTENCES = {
     "near-limit": "there are several ways to keep an exponential or a float16 sum small",
     "falling-scale": "the operation that overflows is computed in another dtype, at a place that only the author knows",
     "rounded-update": "the dtype is given where the model is made and where data are loaded",
+    "moving-statistics": "if many parts are frozen, or the model is put into training mode in another function",
+    "frozen-moves": "if the parameters are frozen and the gradients are cleared in several places",
     "equal-units": "if one loop or function fills several weights",
     "held-twice": "if the parameters are in several groups",
     "two-optimizers": "only the author knows which of the two should step it",

@@ -59,13 +59,17 @@ class Witness:
         self.cell = 0
         self.ran: dict[str, int] = {}
         self.rates: list[float] = []  # learning rates of the optimizers' steps
+        self.steps: list[dict[int, tuple[np.ndarray, bool]]] = []  # after each, its parameters, and whether they are frozen
+        self.last_cell_steps = 0  # the number of steps before the last cell
+        self.statistics: dict[int, list[np.ndarray]] = {}  # of frozen norms, before their first training call in the last cell
         self.kept: list[Any] = []
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"), self.watching():
             warnings.simplefilter("ignore")
             for self.cell, text in enumerate(texts):
                 last = self.cell == len(texts) - 1
                 if last:
-                    self.before_last = len(self.sweeps)
+                    self.before_last, self.last_cell_steps = len(self.sweeps), len(self.steps)
+                    self.statistics.clear()
                 with contextlib.suppress(Exception) if last else contextlib.nullcontext():
                     self.run(text, grad=last or text.startswith("%%grad"))
         self.end = {key: array(leaf).copy() for key, leaf in self.leaves().items()}
@@ -95,6 +99,8 @@ class Witness:
         if text.endswith(".step()"):
             groups = getattr(self.space.get(text.removesuffix(".step()")), "param_groups", ())
             self.rates += [max(group["lr"] for group in groups)] if groups else []
+            held = [p for group in groups for p in group["params"]]
+            self.steps.append({id(p): (array(p).copy(), not p.requires_grad and p.grad is not None) for p in held})
         if isinstance(value, self.lib.Tensor):
             self.seen.setdefault(text, []).append(self.record(value, line))
         elif isinstance(value, (int, float)):
@@ -148,6 +154,9 @@ class Witness:
 
         def traced_call(own: Any, *args: Any, **kwargs: Any) -> Any:
             sweep = len(self.sweeps)
+            weight, mean = getattr(own, "weight", None), getattr(own, "running_mean", None)
+            if own.training and mean is not None and weight is not None and not weight.requires_grad:
+                self.statistics.setdefault(id(own), [array(mean).copy(), array(own.running_var).copy()])
             given = tuple(self.record(one) for one in args if isinstance(one, self.lib.Tensor))
             made = call(own, *args, **kwargs)
             if isinstance(made, self.lib.Tensor):

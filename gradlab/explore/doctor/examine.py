@@ -21,6 +21,7 @@ from gradlab.explore.doctor.checks import (
     evaluation_mode,
     final_state,
     first_step,
+    frozen_parts,
     kept_history,
     late_parameters,
     learning_rates,
@@ -71,6 +72,7 @@ RUNS = (
     membership,  # parameters that optimizers hold twice, groups with a learning rate of 0
     ties,  # tied weights that a load or a move separated
     evaluation_mode,  # models that are trained in evaluation mode
+    frozen_parts,  # running statistics in training mode, frozen parameters that steps move
     loss_leaks,  # gradients of one loss that the step of another one uses
     learning_rates,  # schedules that end in the first steps, steps by hand with a learning rate of 0
     clipping,  # gradients that are clipped to nothing, before backward or after the step

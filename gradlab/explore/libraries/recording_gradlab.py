@@ -130,6 +130,10 @@ class GradlabRecording(Sites, Recording):
     def on_backward_refused(self, output: Any) -> None:
         self.recorder.refuse(self.library, output, self.losses(output), site_here(2))
 
+    def on_before_optimizer_step(self, optimizer: Any) -> None:
+        if self.recorder.on:
+            self.recorder.frozen.before_step(self.library, optimizer)
+
     def on_optimizer_step(self, optimizer: Any) -> None:
         self.recorder.on_step(self.library, optimizer, site_here(2))
 

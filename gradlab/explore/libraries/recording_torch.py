@@ -520,6 +520,8 @@ class TorchRecording(TorchFunctionMode, Recording):
         if threading.get_ident() == self.thread:
             with self.recorder.faults:
                 self._stepping = True
+                if self.recorder.on:
+                    unseen(self.recorder.frozen.before_step)(self.library, optimizer)
                 if len(args) < 2 and not kwargs:  # a closure would be the user's own program
                     self._leave_mode()
 

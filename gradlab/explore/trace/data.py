@@ -376,6 +376,60 @@ class Event:
     scale: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class MovedStatistics:
+    """A batch normalisation with frozen parameters whose running statistics changed.
+
+    Attributes
+    ----------
+    path, kind : str
+        "model.layers[0]", "BatchNorm2d"
+    key : int
+        The key of the module (`Identities`).
+    place : Line or None
+        The user's line of the first call in training mode with frozen parameters, or of the outermost module call around it.
+    shift : float
+        The change of the running mean since, in standard deviations by the running variance at that time: the root mean square
+        over the channels.
+    spread : float
+        The sum of the running variances now, divided by that at that time.
+    while_training : bool
+        True if a sweep ran between two of these calls.
+    """
+
+    path: str
+    kind: str
+    key: int
+    place: Line | None
+    shift: float
+    spread: float
+    while_training: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MovedLeaf:
+    """A parameter that optimizer steps changed although it did not require a gradient, and no new one was written.
+
+    Attributes
+    ----------
+    key : int
+        Its key (`Identities`).
+    steps : int
+        The number of these steps, as far as they were recorded.
+    moved, weight : float
+        ‖Δw‖ of all these steps together, and ‖w‖ now, of the sampled elements.
+    place, cell : Line or None
+        The line of the last of these steps, and the line of the running cell that led there.
+    """
+
+    key: int
+    steps: int
+    moved: float
+    weight: float
+    place: Line | None
+    cell: Line | None
+
+
 RAN_UNCOMPILED = (
     "torch.compile was disabled: compiled functions ran as they are written, so that their lines can be shown. (With --compiled "
     "they run compiled, without lines.)"
@@ -426,6 +480,8 @@ class Trace:
         many times larger at the end of the sweep.
     uncompiled : bool
         Whether functions of `torch.compile` ran as they are written.
+    moved_statistics : tuple of MovedStatistics
+    moved_leaves : tuple of MovedLeaf
     """
 
     library: str
@@ -448,6 +504,8 @@ class Trace:
     objects: tuple[ModuleCall, ...] = ()
     scale: float = 1.0
     uncompiled: bool = False
+    moved_statistics: tuple[MovedStatistics, ...] = ()
+    moved_leaves: tuple[MovedLeaf, ...] = ()
 
     @property
     def layers(self) -> tuple[ModuleCall, ...]:

@@ -13,6 +13,7 @@ from gradlab.explore.libraries import Library
 from gradlab.explore.module_paths import prefixes
 from gradlab.explore.trace.data import ModuleCall, Trace
 from gradlab.explore.trace.event_log import EventLog
+from gradlab.explore.trace.frozen import FrozenParts
 from gradlab.explore.trace.journal import Journal, SweepEntry
 from gradlab.explore.trace.notes import Frame, RecordedCall, RecordedCut, cell_source
 from gradlab.explore.trace.reading import Names, Reader, Root, read
@@ -28,6 +29,7 @@ class RecordedProgram(Protocol):
     calls: deque[RecordedCall]
     cuts: deque[RecordedCut]
     events: EventLog
+    frozen: FrozenParts
     journal: Journal
     leaves_from_cuts: WeakKeyDictionary[Any, Sequence[RecordedCut]]
     ran_uncompiled: bool
@@ -50,6 +52,8 @@ def trace_of_sweep(recorder: RecordedProgram, sweep: RecordedSweep) -> Trace:
         cuts=tuple(reader.describe_cut(cut) for cut in _cuts(recorder, reader) if cut.time < sweep.time),
         events=tuple(map(reader.event, recorder.events)),
         journal=tuple(_journal(recorder)),
+        moved_statistics=recorder.frozen.moved_statistics(reader.path, reader.lines),
+        moved_leaves=recorder.frozen.moved_leaves(reader.lines),
     )
 
 

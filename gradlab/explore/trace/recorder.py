@@ -28,11 +28,12 @@ from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.module_paths import is_model
-from gradlab.explore.names import called_objects, module_names, modules_in, names_in, names_of_functions, owners_in
+from gradlab.explore.names import called_objects, module_names, names_in, names_of_functions, owners_in
 from gradlab.explore.pooled_matrix import pool_matrix
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.entering import enter_sweep
 from gradlab.explore.trace.event_log import EventLog
+from gradlab.explore.trace.frozen import FrozenParts
 from gradlab.explore.trace.identities import Identities
 from gradlab.explore.trace.journal import Journal
 from gradlab.explore.trace.making import trace_of_attempt, trace_of_first_sweep, trace_of_sweep, trace_of_unfinished
@@ -88,6 +89,7 @@ class Recorder:
         self.last: RecordedSweep | None = None
         self.identities = Identities()
         self.events = EventLog(self.identities)
+        self.frozen = FrozenParts(self.identities)
         self.trainings = Trainings(self.identities)
         self.on_end: Callable[[Training], Any] | None = None  # called with a training that is over; returns its diagnosis
         self.examines_every_sweep = False  # whether every sweep is recorded, regardless of the time
@@ -167,7 +169,7 @@ class Recorder:
         self._shared.clear()
         self._training = self.trainings.rest
         self._running.clear()
-        for kept in (self.calls, self.cuts, self.events, self.refused, self.journal, self.leaves_from_cuts):
+        for kept in (self.calls, self.cuts, self.events, self.frozen, self.refused, self.journal, self.leaves_from_cuts):
             kept.clear()
 
     # ------------------------------------------------------------------------------------------------------- operations
@@ -182,6 +184,7 @@ class Recorder:
         """Begin a module call."""
         self.call = RecordedCall(module, self.call, site, graded)
         self.calls.append(self.call)
+        self.frozen.see_call(self.call, self.sweeps)
 
     def on_module_exit(self) -> None:
         """End the current module call."""
@@ -200,6 +203,7 @@ class Recorder:
         held = [p for group in optimizer.param_groups for p in group["params"]]
         moved = [p for p in held if p.grad is not None and not (self.on and library.is_zero(p.grad))]
         self.events.add_step(optimizer, site, held, moved, self.on)
+        self.frozen.after_step(library, site)
         self.add_time(clock.now() - started)
 
     def refuse(self, library: Library, output: Any, severed: Sequence[RecordedCut], site: Any) -> None:
@@ -554,10 +558,6 @@ class Recorder:
         self.trainings.rename(renamed)
 
     # ------------------------------------------------------------------------------------------------- recorded data
-    def models(self, value: Any) -> list[Any]:
-        """Return a model and its modules, or [] for any other value."""
-        return [module for _, module in modules_in("", value)]
-
     @property
     def shown_sweep(self) -> RecordedSweep | None:
         """The sweep that is shown by default."""

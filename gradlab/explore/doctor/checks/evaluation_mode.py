@@ -228,20 +228,14 @@ def _sets_evaluation(statement: ast.stmt, receiver: str) -> bool:
 
 def _advise(case: Case, last: ModuleCall, receiver: str, found: Switch | None, then: str) -> str:
     """Return advice to train in training mode, as code that keeps an evaluation as it is."""
-    code, statement = "", _simple_statement(case, last)
+    code, line = "", cell_line(last.place)
+    statement = case.program.simple_statement_at(line) if line is not None else None
     if found is not None and _is_for_training(case, last, found):
         code = instead(f"{receiver}.train()", ast.unparse(found.statement))
     elif statement is not None and last.place is not None and case.program.on_one_line.count(last.place.statement) == 1:
         code = before(f"{receiver}.train()", last.place.statement)
     how = f": {code}. This changes the loss{then}" if code else ""
     return f"Call train() on `{receiver}` before the training steps{how}."
-
-
-def _simple_statement(case: Case, call: ModuleCall) -> ast.stmt | None:
-    """Return the statement around a call in the cell; None if it is not in the cell or contains others."""
-    line = cell_line(call.place)
-    statement = case.program.statement_at(line) if line is not None else None
-    return None if statement is None or hasattr(statement, "body") else statement
 
 
 def _is_for_training(case: Case, last: ModuleCall, found: Switch) -> bool:

@@ -79,6 +79,11 @@ class Program:
             self._statements_at[line] = around[-1] if around else None
         return self._statements_at[line]
 
+    def simple_statement_at(self, line: int) -> ast.stmt | None:
+        """Return the innermost statement on a line; None if it contains others."""
+        statement = self.statement_at(line)
+        return None if statement is None or hasattr(statement, "body") else statement
+
     @cached_property
     def mentioned_names(self) -> frozenset[str]:
         """The names in the cell, also dotted: `model.fc1`."""
