@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab import clock
 from gradlab.core.modes import mode
 from gradlab.core.observers import ReverseSweep, add_observer, count_active, remove_observer
 from gradlab.core.storage import NUMBER_STORAGE, own_storage, tick
@@ -131,8 +132,9 @@ class GradlabRecording(Sites, Recording):
         self.recorder.refuse(self.library, output, self.losses(output), site_here(2))
 
     def on_before_optimizer_step(self, optimizer: Any) -> None:
-        if self.recorder.on:
-            self.recorder.frozen.before_step(self.library, optimizer)
+        began = clock.now()
+        self.recorder.frozen.before_step(self.library, optimizer)
+        self.recorder.add_time(clock.now() - began)
 
     def on_optimizer_step(self, optimizer: Any) -> None:
         self.recorder.on_step(self.library, optimizer, site_here(2))

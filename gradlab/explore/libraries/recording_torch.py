@@ -520,8 +520,9 @@ class TorchRecording(TorchFunctionMode, Recording):
         if threading.get_ident() == self.thread:
             with self.recorder.faults:
                 self._stepping = True
-                if self.recorder.on:
-                    unseen(self.recorder.frozen.before_step)(self.library, optimizer)
+                began = clock.now()
+                unseen(self.recorder.frozen.before_step)(self.library, optimizer)
+                self.recorder.add_time(clock.now() - began)
                 if len(args) < 2 and not kwargs:  # a closure would be the user's own program
                     self._leave_mode()
 

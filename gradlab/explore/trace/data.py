@@ -388,6 +388,8 @@ class MovedStatistics:
         The key of the module (`Identities`).
     place : Line or None
         The user's line of the first call in training mode with frozen parameters, or of the outermost module call around it.
+    learning : Line or None
+        The same of the last call in training mode before the parameters were frozen, if there was one.
     shift : float
         The change of the running mean since, in standard deviations by the running variance at that time: the root mean square
         over the channels.
@@ -401,6 +403,7 @@ class MovedStatistics:
     kind: str
     key: int
     place: Line | None
+    learning: Line | None
     shift: float
     spread: float
     while_training: bool

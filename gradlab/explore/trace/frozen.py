@@ -1,7 +1,8 @@
 """Record how frozen parts change: running statistics of batch normalisations, and parameters that an optimizer still moves.
 
 Programs without frozen parts cost a comparison for each call of a norm, and a look at each parameter before a step. Frozen
-parts are sampled: the statistics once, and the parameters that have a gradient before and after each step.
+parts are sampled: the statistics once, and the parameters that have a gradient before and after each step. Calls that are not
+recorded are unknown, so each few steps the norms that were called in training mode are looked at again: one may be frozen now.
 """
 
 from __future__ import annotations
@@ -18,15 +19,20 @@ from gradlab.explore.trace.identities import Identities
 from gradlab.explore.trace.lines import Lines
 from gradlab.explore.trace.notes import RecordedCall, cell_site
 
+INTERVAL = 8  # steps after which norms are looked at again
+MAX_SAMPLED = 100  # steps of an optimizer with frozen parameters that are sampled
+
 
 @dataclass(slots=True)
 class _Norm:
-    """A batch normalisation at its first call in training mode with frozen parameters."""
+    """A batch normalisation when it was first seen in training mode with frozen parameters."""
 
-    call: RecordedCall
+    call: RecordedCall  # the first call since, as soon as one is recorded
+    is_called: bool  # whether one is
     before: tuple[np.ndarray, ...]  # the running mean and variance, then the parameters
-    first: int  # the number of sweeps before this call
-    last: int  # and before the last one
+    first: int  # the number of sweeps until then
+    last: int  # the number of sweeps until the last call
+    learning: RecordedCall | None  # the last call before it was frozen
 
 
 @dataclass(slots=True)
@@ -48,11 +54,14 @@ class FrozenParts:
     def __init__(self, identities: Identities) -> None:
         self.identities = identities
         self._norms: dict[int, _Norm] = {}
+        self._learning: dict[int, RecordedCall] = {}  # the last calls of other norms in training mode
+        self._steps = self._sampled = 0
         self._leaves: dict[int, _Leaf] = {}
         self._stepping: list[tuple[Any, np.ndarray]] = []  # the parameters before the step that is running
 
     def clear(self) -> None:
         self._norms.clear()
+        self._learning.clear()
         self._leaves.clear()
         self._stepping.clear()
 
@@ -63,22 +72,40 @@ class FrozenParts:
         module = call.module()
         known = self._norms.get(id(module))
         if known is not None and known.call.module() is module:
-            known.last = sweeps
+            known.call, known.is_called, known.last = known.call if known.is_called else call, True, sweeps
         elif before := _samples(module):
-            self._norms[id(module)] = _Norm(call, before, sweeps, sweeps)
+            earlier = self._learning.pop(id(module), None)
+            earlier = earlier if earlier is not None and earlier.module() is module else None
+            self._norms[id(module)] = _Norm(call, True, before, sweeps, sweeps, earlier)
+        else:
+            self._learning[id(module)] = call
+
+    def _look_again(self, sweeps: int) -> None:
+        """Sample the norms in training mode whose parameters have been frozen since their last recorded call."""
+        for key, call in list(self._learning.items()):
+            module = call.module()
+            if module is None:
+                del self._learning[key]
+            elif module.training and (before := _samples(module)):
+                del self._learning[key]
+                self._norms[key] = _Norm(call, False, before, sweeps, sweeps, call)
 
     def before_step(self, library: Library, optimizer: Any) -> None:
         """Sample the frozen parameters that an optimizer is going to step."""
         self._stepping.clear()
-        for group in optimizer.param_groups:
+        for group in optimizer.param_groups if self._sampled < MAX_SAMPLED else ():
             for p in group["params"]:
                 if p.requires_grad or p.grad is None or library.is_sharded(p):
                     continue
                 if (sample := library.sample(p)) is not None:
                     self._stepping.append((p, sample))
 
-    def after_step(self, library: Library, site: Any) -> None:
+    def after_step(self, library: Library, site: Any, sweeps: int) -> None:
         """Compare these parameters with their values before the step."""
+        self._steps += 1
+        self._sampled += bool(self._stepping)
+        if not self._steps % INTERVAL:
+            self._look_again(sweeps)
         for p, before in self._stepping:
             after, gradient = library.sample(p), None if p.grad is None else library.sample(p.grad)
             if after is None or gradient is None or after.shape != before.shape:
@@ -131,6 +158,7 @@ class FrozenParts:
                     norm.call.kind,
                     self.identities.key(module),
                     lines.line(_outermost(norm.call).site),
+                    None if norm.learning is None else lines.line(_outermost(norm.learning).site),
                     float(np.sqrt((shift**2).mean())),
                     spread,
                     norm.last > norm.first,

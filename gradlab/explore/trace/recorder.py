@@ -203,7 +203,7 @@ class Recorder:
         held = [p for group in optimizer.param_groups for p in group["params"]]
         moved = [p for p in held if p.grad is not None and not (self.on and library.is_zero(p.grad))]
         self.events.add_step(optimizer, site, held, moved, self.on)
-        self.frozen.after_step(library, site)
+        self.frozen.after_step(library, site, self.sweeps)
         self.add_time(clock.now() - started)
 
     def refuse(self, library: Library, output: Any, severed: Sequence[RecordedCut], site: Any) -> None:

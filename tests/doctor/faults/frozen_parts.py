@@ -146,6 +146,27 @@ ROWS.fault(
     says=("`net[0][1]` (BatchNorm1d)", "`net[0].eval()` before `loss = "),
 )
 ROWS.fault(
+    "one function trains everything, then the head",
+    "moving-statistics",
+    """
+    net = nn.Sequential(nn.Sequential(nn.Linear(6, 8, bias=False), nn.BatchNorm1d(8), nn.ReLU()), nn.Linear(8, 2))
+    # %%
+    def fit(model, opt, shift, steps):
+        model.train()
+        for step in range(steps):
+            loss = F.cross_entropy(model(torch.randn(32, 6) + shift), torch.arange(32) % 2) #!
+            opt.zero_grad(); loss.backward(); opt.step()
+    fit(net, optim.Adam(net.parameters(), lr=0.005), 0, 6)
+    net[0].requires_grad_(False)
+    before = net[0][1].running_mean.clone()
+    fit(net, optim.Adam(net[1].parameters(), lr=0.005), 1, 6)
+    """,
+    shows="norm(net[0][1].running_mean - before) > 0.3",
+    cure={"loss = ": "model[0].train(shift == 0); loss = "},
+    says="`net[0][1]` (BatchNorm1d) is frozen",
+    never=("` before `", "` after `"),
+)
+ROWS.fault(
     "a frozen body that is called in another function",
     "moving-statistics",
     """

@@ -17,7 +17,7 @@ from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import NOTE, check, declare
 from gradlab.explore.module_paths import prefixes
 from gradlab.explore.names import module_names
-from gradlab.explore.trace.data import Line, MovedLeaf, MovedStatistics
+from gradlab.explore.trace.data import MovedLeaf, MovedStatistics
 
 SHIFT, SPREAD = 0.1, 1.1  # changes of statistics: less is the noise of batches of the same data
 MIN_STEPS = 2  # that moved a frozen parameter: the first may use a gradient from before it was frozen
@@ -187,7 +187,7 @@ def _report_statistics(case: Case, norms: Sequence[Norm]) -> Finding:
         f"{digits(most.spread)} times what it was. In evaluation mode, {join_names(parts)} will not compute what it computed "
         "before this training.",
         line,
-        fix=_advise_evaluation(case, moved[0].place, parts, statement),
+        fix=_advise_evaluation(case, moved[0], parts, statement),
         evidence={"modules": [one.path for one in moved], "shift": most.shift, "spread": most.spread, "of": most.path},
         remark=True,
         worth=2.5,
@@ -198,24 +198,28 @@ def _report_statistics(case: Case, norms: Sequence[Norm]) -> Finding:
 def _train_statement(case: Case, norm: Norm) -> ast.stmt | None:
     """Return the statement that puts a module around a batch normalisation into training mode.
 
-    It has to be the only one in the cell, and in the same function as the call of the model, above it.
+    It has to be the only one in the cell, and in the same function as the call of the model, above it. If the layer was called
+    before it was frozen, the statement has to be below that call.
     """
     around = {
         f"{one}.train{given}" for path in (norm.path, norm.moved.path) for one in prefixes(path) for given in ("()", "(True)")
     }
     found = [node for node in case.program.statements if isinstance(node, ast.Expr) and ast.unparse(node) in around]
-    line = cell_line(norm.moved.place)
-    own = [] if line is None else enclosing_statements(case.program, line)
-    return found[0] if len(found) == 1 and found[0] in own and found[0].lineno < (line or 0) else None
+    line, earlier = cell_line(norm.moved.place), norm.moved.learning
+    if line is None or len(found) != 1 or found[0] not in enclosing_statements(case.program, line):
+        return None
+    start = 0 if earlier is None else cell_line(earlier) or line
+    return found[0] if start < found[0].lineno < line else None
 
 
-def _advise_evaluation(case: Case, place: Line | None, parts: Sequence[str], statement: ast.stmt | None) -> str:
+def _advise_evaluation(case: Case, moved: MovedStatistics, parts: Sequence[str], statement: ast.stmt | None) -> str:
     """Return advice to put the frozen parts into evaluation mode, as code if one place of the cell is right for it."""
-    new, code, line = "; ".join(f"{part}.eval()" for part in parts), "", cell_line(place)
+    new, code, place = "; ".join(f"{part}.eval()" for part in parts), "", moved.place
+    line = cell_line(place)
     is_known = line is not None and len(parts) <= MAX_PARTS and all(_is_known_at(case, prefixes(one)[0], line) for one in parts)
     if is_known and statement is not None:
         code = after(new, ast.unparse(statement))
-    elif is_known and place is not None and line is not None and case.program.simple_statement_at(line) is not None:
+    elif is_known and place is not None and line and place != moved.learning and case.program.simple_statement_at(line):
         code = before(new, place.statement) if case.program.on_one_line.count(place.statement) == 1 else ""
     effect = f": {code}. This changes the loss, which is then computed with the statistics from before" if code else ""
     return (
