@@ -140,7 +140,10 @@ def test_the_core_names_no_rule():
 
 LOADED_BY_ADAPTER = {
     (f"{name}_torch.py", "torch")
-    for name in ("compiling", "cuts", "forms", "forward", "gauging", "recording", "reducing", "risky", "scaling", "unseen")
+    for name in (
+        *("checkpointing", "compiling", "cuts", "forms", "forward", "gauging", "recording", "reducing", "risky", "scaling"),
+        "unseen",
+    )
 }  # loaded by torch's adapter, inside functions
 
 

@@ -31,6 +31,10 @@ HISTORY_LOSSES = {
         "without create_graph=True, the derivative of {what} has no history",
         "pass create_graph=True{at} if you differentiate it again",
     ),
+    "checkpoint": (
+        "with use_reentrant=True, checkpoint() records gradients only if one of its arguments requires grad, and none does",
+        "pass use_reentrant=False{at}",
+    ),
     "no derivative": (
         "{how} of {what} has no derivative",
         "differentiate the values before it{at}, or use a smooth function instead",
@@ -48,6 +52,7 @@ LOSS_FAMILIES = {
     "data": "detached",
     "no_grad": "no_grad",
     "inference_mode": "no_grad",
+    "checkpoint": "checkpoint-without-grad",
     "comparison": "non-differentiable",
     "position": "non-differentiable",
     "cast": "integer",

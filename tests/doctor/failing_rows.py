@@ -1032,6 +1032,15 @@ add_row("a decorator that was left", "no_grad", """
     loss = compute(torch.randn(5, 3))
     loss.backward()
 """, {"@torch.no_grad()  #!": ""}, "`compute` runs under `@torch.no_grad()` on line 2", "Remove")  # fmt: skip
+add_row("a reentrant checkpoint of an input", "checkpoint-without-grad", """
+    from torch.utils.checkpoint import checkpoint
+    block = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 1))
+    x, y = torch.randn(16, 8), torch.randn(16, 1)
+    h = checkpoint(block, x, use_reentrant=True)  #!
+    loss = F.mse_loss(h, y)
+    loss.backward()
+""", {"use_reentrant=True)  #!": "use_reentrant=False)"}, "checkpoint(block, x, use_reentrant=True)",
+    libraries=("torch",))  # fmt: skip
 add_row("a decorator in an earlier cell", "no_grad", """
     net = nn.Linear(3, 1)
     @torch.inference_mode()

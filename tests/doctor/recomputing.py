@@ -35,19 +35,27 @@ class Program:
         if node.kind == "leaf":
             leaf = self.w.resolve(node.name.partition(", ")[0])
             return [Seen(leaf, array(leaf), 0, 0, 0)]
-        kinds = {call.path: call.kind for call in self.case.trace.calls}
-        if node.module and kinds.get(node.module, "") in PLAIN_MODULES:
+        if self.is_plain(i):
             return self.w.calls(node.module)
         return self.w.of(node.place.source) if node.place is not None else []
+
+    def is_plain(self, i: int) -> bool:
+        """Return whether a node is the operation of a module."""
+        kinds = {call.path: call.kind for call in self.case.trace.calls}
+        return bool(self.nodes[i].module) and kinds.get(self.nodes[i].module, "") in PLAIN_MODULES
 
     def value(self, i: int) -> np.ndarray:
         return self.values(i)[self.execution(i)].numbers
 
     def execution(self, i: int) -> int:
-        """Return the index of a node among the executions of its expression."""
-        same = [k for k, node in enumerate(self.nodes)
-                if (node.place, node.module, node.operation) == (self.nodes[i].place, self.nodes[i].module, self.nodes[i].operation)]  # fmt: skip  # noqa: E501
-        return same.index(i) if len(same) == len(self.values(i)) else -1
+        """Return the index of a node among the executions of its module or expression, of which the last are in the graph."""
+        plain = self.is_plain(i)
+
+        def call(node: Any) -> tuple[Any, ...]:
+            return node.place, node.operation, node.module if plain else None
+
+        same = [k for k, node in enumerate(self.nodes) if call(node) == call(self.nodes[i])]
+        return same.index(i) - len(same) if len(self.values(i)) % len(same) == 0 else -1
 
     def grad(self, i: int) -> np.ndarray:
         one = self.values(i)[self.execution(i)]
@@ -58,8 +66,7 @@ class Program:
     def operand(self, i: int, argument: int = 0) -> Seen:
         """Return an input of an operation: the input of a module, or an operand, the receiver or an argument of an expression."""
         node = self.nodes[i]
-        kinds = {call.path: call.kind for call in self.case.trace.calls}
-        if node.module and kinds.get(node.module, "") in PLAIN_MODULES:
+        if self.is_plain(i):
             return self.w.calls(node.module)[self.execution(i)].given[0]
         tree = ast.parse(node.place.source, mode="eval").body
         parts = operands(tree, node.operation)
@@ -97,6 +104,13 @@ def of_cut(p: Program, f: Any) -> dict[str, Any]:
         return count
     known = {float(x) for found in p.w.seen.values() for one in found if one.numbers.size == 1 for x in one.numbers.reshape(-1)}
     return {"number": min(known, key=lambda x: abs(x - f.evidence["number"])), **count}
+
+
+def of_checkpoint(p: Program, f: Any) -> dict[str, Any]:
+    """Count the named leaves that require grad and got no gradient."""
+    leaves = [p.w.resolve(name) for name in f.evidence["leaves"]]
+    without = [leaf for leaf in leaves if leaf.requires_grad and leaf.grad is None]
+    return {"parameters": len(without)} if "parameters" in f.evidence else {}
 
 
 def of_flat(p: Program, f: Any) -> dict[str, Any]:
@@ -726,6 +740,7 @@ def of_tie(p: Program, f: Any) -> dict[str, Any]:
 
 RULES: dict[str, Callable[[Program, Any], dict[str, Any]]] = {
     "detached": of_cut, "item": of_cut, "numpy": of_cut, "no_grad": of_cut, "integer": of_cut, "re-wrapped": of_cut,
+    "checkpoint-without-grad": of_checkpoint,
     "non-differentiable": of_flat, "frozen": of_frozen, "in-place": of_overwritten,
     "stale-optimizer": of_stale, "accumulated": of_accumulated, "step-before-backward": of_empty, "ascent": of_ascent,
     "update-ratio": of_steps, "sum-for-mean": of_sum,

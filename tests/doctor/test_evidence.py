@@ -58,7 +58,7 @@ def test_each_name_and_number_matches_the_program(run, monkeypatch, name, librar
         check_names(finding, cases[-1], program.w, ran.shell.ns, row.texts)
     for finding in (*findings, *(remarks if row.is_note else ())):
         stated = numbers_in(finding.evidence)
-        text = re.sub(r"`[^`]*`|In\[\d+\]|lines? \d+|and \d+ more", "", finding.message)
+        text = re.sub(r"`[^`]*`|In\[\d+\]|lines? \d+(?:(?:, | and )\d+)*|and \d+ more", "", finding.message)
         shown = [float(x.rstrip("%")) / (100 if x.endswith("%") else 1) for x in NUMBER.findall(text)]
         shown = [x for x in shown if x not in KNOWN]
         if not stated and not shown:

@@ -24,6 +24,7 @@ from gradlab.explore.doctor.session import NOTEBOOK
 # Kinds whose fix may be a sentence, and why there is nothing to type.
 SENTENCES = {
     "no_grad": "the lines of a `with` block or a decorator move, and the author has to choose which",
+    "checkpoint-without-grad": "if a function of a package, or one with another name, calls checkpoint()",
     "item": "the replacement depends on how the numbers are used",
     "numpy": "as for item; NumPy's functions have other names than the library's",
     "integer": "an index is replaced by another model: an interpolation, a mixture",

@@ -17,7 +17,6 @@ pytestmark = pytest.mark.torch
 
 # Programs whose fault or line is not found, and why.
 BLIND = {
-    "checkpointed": "the line inside the block is named, which the reentrant form runs under no_grad",
     "gcn": "operations before the first one that requires a gradient are not recorded: the adjacency with the NaN is named",
     "neural_ode": "the growth runs along y = y + …, which counts as a skip connection",
 }

@@ -14,6 +14,7 @@ from gradlab import clock
 from gradlab.explore.doctor.checks import (
     advantages,
     batch_softmax,
+    checkpoints,
     clipping,
     cut_history,
     depth,
@@ -63,6 +64,7 @@ ERRORS = (
 )
 RUNS = (
     cut_history,  # detach(), .data, item(), NumPy, no_grad, integers, functions with derivative 0
+    checkpoints,  # reentrant checkpoints without an argument that requires grad
     rebound_leaves,  # the name of a leaf is bound to a computed tensor
     leaves,  # leaves and modules that are not used, models that are frozen
     training,  # optimizers with other parameters, gradients that add up, steps without gradients

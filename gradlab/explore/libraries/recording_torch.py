@@ -27,8 +27,9 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack,
 
 from gradlab import clock
 from gradlab.diagnose.sites import Loss, is_gradlab_file
+from gradlab.explore.libraries.checkpointing_torch import Checkpoints
 from gradlab.explore.libraries.compiling_torch import CompiledCalls, UncompiledCalls
-from gradlab.explore.libraries.cuts_torch import BORN, LEAVE, flat, how_lost, leaves_behind, tensors_in, used_values
+from gradlab.explore.libraries.cuts_torch import BORN, CHECKPOINT, LEAVE, flat, how_lost, leaves_behind, tensors_in, used_values
 from gradlab.explore.libraries.forms_torch import form, has_numbers, is_leaf, node_of, readable, shape_of
 from gradlab.explore.libraries.outside_compiler import outside_compiler
 from gradlab.explore.libraries.protocol import Recording
@@ -53,6 +54,7 @@ IS_LIBRARY_FILE: dict[str, bool] = {}  # for each file name, whether it belongs 
 MODE = 1.3  # actual cost of a call through the mode, relative to the measured time
 GIVEN = 8  # maximum number of arguments without gradient in a note
 INNER = 1_000  # maximum number of nodes recorded for one call
+FEW_LOSSES = 3  # maximum number of cuts that a tensor inherits; checkpoints are not counted
 LOST = 50_000  # maximum number of tensors with a recorded cut
 QUIET = frozenset(("requires_grad_", "retain_grad", "register_hook", "zero_", "__setitem__", "zero_grad", "is_floating_point"))
 ARITHMETIC = frozenset(
@@ -91,6 +93,10 @@ def site_of(frame: Any) -> Any:
     return None if frame is None else (frame.f_code, frame.f_lasti)
 
 
+def _user_site() -> Any:
+    return site_of(user_frame())
+
+
 class TorchRecording(TorchFunctionMode, Recording):
     """Function mode that records the calls of one thread."""
 
@@ -112,6 +118,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         self._compiled = self._compiled_calls()
         self._aside = False  # whether compiled code is running
         self._scalers = GradScalers(recorder.faults, self._on_scaling)
+        self._checkpoints = Checkpoints(_user_site, recorder.faults)
         self._places = Places()
 
     def open(self) -> None:
@@ -120,11 +127,13 @@ class TorchRecording(TorchFunctionMode, Recording):
             self._handles.append(register_optimizer_step_post_hook(outside_compiler(self.after_step)))
         self._compiled.open()
         self._scalers.open()
+        self._checkpoints.open()
         self.resume()
 
     def close(self) -> None:
         self._compiled.close()
         self._scalers.close()
+        self._checkpoints.close()
         self._aside = False
         self._see_no_backward(torch.Tensor, torch.autograd)
         self._leave_mode()
@@ -369,10 +378,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         """Record a result without history that depends on the values of some tensors: a cut by the call itself, or earlier ones.
         `aside` for results that have a history."""
         graded = [x for x in tensors if x.requires_grad]
-        if graded:
-            self._cut(result, graded, how_lost(name, result), site, aside=aside)
-            return
-        if not tensors:
+        if not graded and not tensors:
             if self._away and name in BORN:
                 self._record_creation(result, site)
             return
@@ -381,14 +387,22 @@ class TorchRecording(TorchFunctionMode, Recording):
             known = self._lost.get(id(x))
             if known is not None and known[0]() is x:
                 losses += [loss for loss in known[1] if loss not in losses]
+        if graded:
+            how = how_lost(name, result)
+            if how == "no_grad" and self._checkpoints.running is not None:
+                how, site = CHECKPOINT, self._checkpoints.running
+            self._cut(result, graded, how, site, aside=aside, earlier=losses if how == CHECKPOINT else ())
+            return
         if losses and not any(result is x for x in tensors):
-            self._remember(result, tuple(losses[:3]))
+            self._remember(result, _first_losses(losses))
 
-    def _cut(self, result: Any, sources: Sequence[Any], how: str, site: Any, *, aside: bool = False) -> None:
-        losses = tuple(self._make_loss(x, how, site) for x in sources[:3])
+    def _cut(
+        self, result: Any, sources: Sequence[Any], how: str, site: Any, *, aside: bool = False, earlier: Sequence[Loss] = ()
+    ) -> None:
+        losses = [self._make_loss(x, how, site) for x in sources[:FEW_LOSSES]]
         for loss in losses:
             loss.severed.aside = aside
-        self._remember(result, losses)
+        self._remember(result, _first_losses([*losses, *(one for one in earlier if one.how == how and one.site != site)]))
 
     def _record_creation(self, result: Any, site: Any) -> None:
         """Record a tensor made from numbers, after numbers have left tensors."""
@@ -535,6 +549,12 @@ class TorchRecording(TorchFunctionMode, Recording):
                     self._enter_mode()
                     self._rest()
                 unseen(self.recorder.on_step)(self.library, optimizer, site_of(user_frame()))
+
+
+def _first_losses(losses: Sequence[Loss]) -> tuple[Loss, ...]:
+    """Return the first losses that the result of an operation inherits, and one for each place of a checkpoint."""
+    others = [one for one in losses if one.how != CHECKPOINT]
+    return (*others[:FEW_LOSSES], *{one.site: one for one in losses if one.how == CHECKPOINT}.values())
 
 
 class _Counted(Note):

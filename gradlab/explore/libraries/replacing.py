@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable
 from functools import wraps
@@ -13,10 +14,14 @@ Make = Callable[[Any], Any]  # maps a function to its wrapper
 
 
 class _Function:
-    """An attribute of a module or a class, and the wrappers around it."""
+    """A function or class method, perhaps inherited, of a module or a class, and the wrappers around it. The wrapper of a class
+    method gets the class as its first argument."""
 
     def __init__(self, owner: Any, name: str) -> None:
-        self.owner, self.name, self.original = owner, name, getattr(owner, name)
+        found = inspect.getattr_static(owner, name, None)
+        of_class = isinstance(found, classmethod)
+        self.owner, self.name, self.original = owner, name, found.__func__ if of_class else getattr(owner, name)
+        self.own = vars(owner).get(name)  # None if it is inherited
         self.makers: list[Make] = []
         self.composed = self.original
 
@@ -28,11 +33,23 @@ class _Function:
                 without_ours(error)
                 raise
 
-        self.call, self.is_installed = call, False
+        self.call: Any = classmethod(call) if of_class else call
+        self.is_installed = False
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the attribute is our function."""
+        return vars(self.owner).get(self.name) is self.call
 
     def install(self) -> None:
         setattr(self.owner, self.name, self.call)
         self.is_installed = True
+
+    def remove(self) -> None:
+        if self.own is None:
+            delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, self.own)
 
     def compose(self) -> None:
         composed = self.original
@@ -49,7 +66,7 @@ def replace(owner: Any, name: str, make: Make) -> None:
     """Make calls of `owner.name` go through the wrapper that `make` returns. Does nothing if they already do."""
     with _turn:
         function = _functions.get((id(owner), name))
-        if function is None or not (function.makers or getattr(owner, name) is function.call):
+        if function is None or not (function.makers or function.is_current):
             function = _functions[id(owner), name] = _Function(owner, name)
         if make not in function.makers:
             function.makers.append(make)
@@ -67,6 +84,6 @@ def give_back(owner: Any, name: str, make: Make) -> None:
         if make in function.makers:
             function.makers.remove(make)
         function.compose()
-        if not function.makers and vars(owner).get(name) is function.call:
-            setattr(owner, name, function.original)
+        if not function.makers and function.is_current:
+            function.remove()
             del _functions[id(owner), name]

@@ -60,8 +60,8 @@ class Cut:
     Attributes
     ----------
     how : str
-        "detach", "data", "no_grad", "inference_mode", "item()", "numpy()", "integers" …; "born" for a tensor that was created
-        from numbers after other numbers were read from tensors.
+        "detach", "data", "no_grad", "inference_mode", "checkpoint", "item()", "numpy()", "integers" …; "born" for a tensor that
+        was created from numbers after other numbers were read from tensors.
     place : Line or None
         The line of the cut.
     label, operation : str

@@ -1,6 +1,6 @@
 """Blocks whose activations are computed again in the backward pass.
 
-Fault (no_grad): the reentrant form is given inputs that require no gradient, and the first block never learns.
+Fault (checkpoint-without-grad): the reentrant form is given inputs that require no gradient, and the first block never learns.
 """
 
 import warnings

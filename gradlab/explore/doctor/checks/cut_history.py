@@ -13,7 +13,15 @@ from collections.abc import Iterable, Sequence
 
 from gradlab.explore.doctor.checks.cut_advice import explain_cut, suggest_fix, suggest_smooth_operation
 from gradlab.explore.doctor.context.case import Case, Learner, cell_line, join_names, learner_names
-from gradlab.explore.doctor.context.cuts import CutHistory, collect_buffer_cuts, collect_cuts, on_line
+from gradlab.explore.doctor.context.cuts import (
+    CHECKPOINT,
+    CutHistory,
+    blocked_learners,
+    collect_buffer_cuts,
+    collect_cuts,
+    on_line,
+    place_in_package,
+)
 from gradlab.explore.doctor.context.grad_switches import find_switch
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
@@ -313,10 +321,11 @@ def find_cuts(case: Case) -> Iterable[Finding]:
     trace = case.trace
     if trace is None:
         return
-    reached = case.reached_leaves | _leaves_of_unseen_sweeps(case)
     for history in [*collect_cuts(case), *collect_buffer_cuts(case)]:
+        if history.how == CHECKPOINT:
+            continue  # see `checkpoints`
         behind = case.learners_of(history.keys)
-        blocked = [one for one in behind if one.key not in reached]
+        blocked = blocked_learners(case, history)
         meant = [one for one in blocked if case.should_learn(one)]
         if (history.final and (meant or not behind or not case.optimizers)) or (meant and not _is_target(case, history, meant)):
             yield _problem(case, history, meant or blocked)
@@ -325,14 +334,6 @@ def find_cuts(case: Case) -> Iterable[Finding]:
                 yield _note(case, history, behind, "It is added to the loss as a constant: this term does not move")
             elif history.how == "grad()":  # the default of autograd.grad, which a program does not ask for
                 yield _note(case, history, behind, "Through this derivative no gradient reaches")
-
-
-def _leaves_of_unseen_sweeps(case: Case) -> frozenset[int]:
-    """Return the leaves with a gradient at a step, if some sweeps were not recorded: one of these may have reached them."""
-    assert case.trace is not None
-    if case.trace.sweeps <= len(case.trace.journal):
-        return frozenset()
-    return frozenset(key for event in case.steps for key in event.keys)
 
 
 def _is_constant_term(case: Case, history: CutHistory) -> bool:
@@ -474,7 +475,7 @@ def _problem(case: Case, history: CutHistory, learners: Sequence[Learner]) -> Fi
     names = learner_names(learners) if learners else ""
     if not names and cut.leaves:
         names = join_names(list(cut.leaves))
-    cause = f"`{place.source}`{on_line(place)}{_place_in_package(history)}: " if place is not None and place.source else ""
+    cause = f"`{place.source}`{on_line(place)}{place_in_package(history)}: " if place is not None and place.source else ""
     back = ""
     if history.again is not None and history.again != place:
         back = f" It enters again{on_line(history.again)}, in `{history.again.source}`." if history.again.source else ""
@@ -515,7 +516,7 @@ def _note(case: Case, history: CutHistory, behind: Sequence[Learner], effect: st
         evidence["parameters"] = len(behind)
     return Finding(
         history.kind,
-        f"`{place.source if place is not None else history.cut.label}`{on_line(place)}{_place_in_package(history)}: {why}. "
+        f"`{place.source if place is not None else history.cut.label}`{on_line(place)}{place_in_package(history)}: {why}. "
         f"{effect} {learner_names(behind)}.",
         cell_line(place),
         history.nodes[0] if history.nodes else None,
@@ -525,14 +526,6 @@ def _note(case: Case, history: CutHistory, behind: Sequence[Learner], effect: st
         worth=2.0,
         place=place,
     )
-
-
-def _place_in_package(history: CutHistory) -> str:
-    """Return " (there `self.fc(x)` at modeling.py line 12)" if a package that the user's line calls made the cut, else ""."""
-    within = history.cut.within
-    if within is None:
-        return ""
-    return f" (there `{within.source}`{on_line(within)})" if within.source else f" (there{on_line(within)})"
 
 
 def _line_of_entry(case: Case, history: CutHistory) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 from gradlab.explore.doctor.checks.class_weights import find_zero_weights
@@ -40,6 +41,7 @@ from gradlab.explore.trace.values import Value
 # The smallest positive numbers (IEEE 754; bfloat16 has the exponents of float32). Numbers below half of them are rounded to 0.
 SMALLEST_POSITIVE = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, "float64": 2.0**-1074}
 
+TRANSPOSED = re.compile(r"\.(m?T|t\(\)|transpose\([^()]*\))$")
 CELLS = ("RNN", "LSTM", "GRU")  # start from a state of zeros
 
 
@@ -234,11 +236,17 @@ def _zero_factor(flow: Flow, lost: LostGradients, at: int, causes: Sequence[Caus
     trained = [i for i in nodes if flow.nodes[i].kind == "leaf"]
     learning = [i for i in trained if is_positive(flow.norms[i])]
     if trained and len(learning) == len(trained) and not operands and len(trained) == len(nodes):
-        names = join_names(leaf_names(flow, trained))
+        idle = [i for i in trained if _is_left_out(flow, i)]
+        names, one = join_names(leaf_names(flow, idle or trained)), len(idle or trained) == 1
+        get = f"{_leaves_get(flow, leaves)} through {where}"
+        if idle:
+            text = f"0 everywhere, and no optimizer holds {'it' if one else 'them'}, so in each step {get}."
+        else:
+            learn = f"{names} {'learns' if one else 'learn'}, so from the next step on the others do."
+            text = f"0 everywhere, so in this step {get}. {learn}"
         return Finding(
             "zero-factor",
-            f"{names} {'is' if len(trained) == 1 else 'are'} 0 everywhere, so in this step {_leaves_get(flow, leaves)} "
-            f"through {where}. {names} {'learns' if len(trained) == 1 else 'learn'}, so from the next step on the others do.",
+            f"{names} {'is' if one else 'are'} {text}",
             flow.line(at),
             at,
             "",
@@ -259,6 +267,18 @@ def _zero_factor(flow: Flow, lost: LostGradients, at: int, causes: Sequence[Caus
             evidence,
             worth=6.0,
         )
+    if frozen := list(dict.fromkeys(filter(None, (_frozen_parameter(flow, at, o) for o in operands)))):
+        names, one = join_names(frozen), len(frozen) == 1
+        return Finding(
+            "zero-factor",
+            f"{where} multiplies by {names}, which {'is' if one else 'are'} 0 everywhere and {'does' if one else 'do'} not "
+            f"require grad: {_leaves_get(flow, leaves)}.",
+            flow.line(at),
+            at,
+            f"Let {names} require grad.",
+            evidence,
+            worth=6.0,
+        )
     literal = bool(operands) and all(o.kind == "constant" for o in operands)
     shown = [operand_text(o) for o in operands if operand_text(o) != "a tensor"] or [flow.code(i) for i in nodes]
     named = " and ".join(dict.fromkeys(shown)) or _factor_name(flow, at)
@@ -274,6 +294,21 @@ def _zero_factor(flow: Flow, lost: LostGradients, at: int, causes: Sequence[Caus
         remark=literal and lost.others_learn,
         worth=6.0,
     )
+
+
+def _is_left_out(flow: Flow, leaf: int) -> bool:
+    """Return whether there are optimizers, none of them holds a leaf, and nothing else has changed it."""
+    key, held = flow.keys.get(leaf), {key for one in flow.case.optimizers for key in one.keys}
+    changed = any(entry.moved for _, entry in flow.case.timelines.get(key or 0, ()))
+    return bool(held) and key not in held and not changed
+
+
+def _frozen_parameter(flow: Flow, at: int, operand: Operand) -> str:
+    """Return the name of a parameter that does not require grad, if an operand is this parameter or its transpose; else ""."""
+    text = TRANSPOSED.sub("", operand.text)
+    name = f"{flow.nodes[at].module}.{text.removeprefix('self.')}" if text.startswith("self.") else text
+    frozen = any(one.name == name and one.is_parameter and not one.requires_grad for one in flow.case.learners.values())
+    return name if frozen else ""
 
 
 def _zero_weights(flow: Flow, lost: LostGradients, at: int) -> Finding | None:

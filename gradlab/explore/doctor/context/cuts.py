@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gradlab.diagnose.history_loss import LOSS_FAMILIES as WAYS_OF
-from gradlab.explore.doctor.context.case import Case
+from gradlab.explore.doctor.context.case import Case, Learner
 from gradlab.explore.trace.data import Cut, Line
 from gradlab.explore.trace.values import Value
+
+CHECKPOINT = "checkpoint"  # the way in which a reentrant checkpoint without an argument that requires grad cuts the history
 
 
 @dataclass
@@ -58,6 +60,14 @@ def on_line(place: Line | None) -> str:
     return "" if place is None else f" on line {place.line}" if place.in_cell else f" at {place.where}"
 
 
+def place_in_package(history: CutHistory) -> str:
+    """Return " (there `self.fc(x)` at modeling.py line 12)" if a package that the user's line calls made the cut, else ""."""
+    within = history.cut.within
+    if within is None:
+        return ""
+    return f" (there `{within.source}`{on_line(within)})" if within.source else f" (there{on_line(within)})"
+
+
 def kind_of(how: str) -> str:
     """Return the kind of finding for a call that cuts the history."""
     last = how.rpartition(", then ")[2].removesuffix("_")
@@ -93,7 +103,20 @@ def collect_cuts(case: Case) -> list[CutHistory]:
             add(at, cut.reaches)
     for at, node, number in _constants(case):
         add(at, [node], number=number, again=trace.nodes[node].place)
+    for (how, place, _), history in by_site.items():
+        if how == CHECKPOINT:  # each layer inside cuts off its parameters, and the result is that of the last one
+            history.keys.update((key, None) for cut in trace.cuts if (cut.how, cut.place) == (how, place) for key in cut.keys)
     return _first_cause(list(by_site.values()))
+
+
+def blocked_learners(case: Case, history: CutHistory) -> list[Learner]:
+    """Return the leaves behind a cut that no sweep reached."""
+    trace = case.trace
+    assert trace is not None
+    reached = case.reached_leaves
+    if trace.sweeps > len(trace.journal):  # one that was not recorded may have reached the leaves with a gradient at a step
+        reached |= {key for event in case.steps for key in event.keys}
+    return [one for one in case.learners_of(history.keys) if one.key not in reached]
 
 
 def collect_buffer_cuts(case: Case) -> list[CutHistory]:

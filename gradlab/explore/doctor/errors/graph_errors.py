@@ -158,6 +158,7 @@ declare(
     "item",
     "numpy",
     "no_grad",
+    "checkpoint-without-grad",
     "integer",
     "non-differentiable",
     "re-wrapped",

@@ -16,6 +16,7 @@ from typing import Any
 from gradlab.diagnose.history_loss import HISTORY_LOSSES, LOSS_FAMILIES
 from gradlab.diagnose.source_locations import clip, receiver, source_of
 from gradlab.explore.doctor.context.case import join_names
+from gradlab.explore.doctor.context.checkpoint_calls import is_checkpoint, without_reentry
 from gradlab.explore.doctor.context.code_edits import argument, before, instead, parenthesize
 from gradlab.explore.doctor.context.grad_switches import Switch, enclosing_switch, last_switch
 from gradlab.explore.doctor.context.program import bound_names, read_names
@@ -181,6 +182,8 @@ def _cut_finding(scene: Scene, name: str, node: Any, operands: list[tuple[str, A
     what = what or f"the result of {join_names([text for text, _ in operands])}"
     at = f" on line {node.lineno}"
     part, how = _find_cut(scene, node, [text for text, _ in operands])
+    if how is None and enclosing_switch(scene.program.tree, node.lineno) is None:
+        part, how = _find_checkpoint(scene, node)
     own = scene.place.filename == scene.file
     lines = () if scene.line is None else (scene.line,)
     subject = f"`{name}`" if name else f"the tensor that `{scene.place.text}` differentiates"
@@ -209,6 +212,8 @@ def _cut_finding(scene: Scene, name: str, node: Any, operands: list[tuple[str, A
 def _history_edit(scene: Scene, part: Any, how: str) -> str:
     """Return the edit that keeps the history, or "" if it is not a single expression."""
     source = source_of(part) if part is not None else ""
+    if how == "checkpoint" and (call := without_reentry(part)) is not None:
+        return instead(source_of(call), source)
     if how in ("detach", "data", "cast", "Parameter()"):
         return instead(argument(source), source)
     if how == "tensor()" and isinstance(part, ast.Call) and len(part.args) == 1:
@@ -243,6 +248,21 @@ def _find_cut(scene: Scene, node: Any, operands: list[str]) -> tuple[Any, str | 
                 return child, CUTTING_FUNCTIONS[called]
             if called in CUTTING_METHODS:
                 return child, CUTTING_METHODS[called]
+    return None, None
+
+
+def _find_checkpoint(scene: Scene, node: Any) -> tuple[Any, str | None]:
+    """Return the call of a reentrant checkpoint none of whose arguments requires grad, and "checkpoint"; else (None, None)."""
+    for call in ast.walk(node):
+        if not isinstance(call, ast.Call) or not is_checkpoint(scene.value(call.func)):
+            continue
+        given = {one.arg: one.value for one in call.keywords}
+        reentrant = given.get("use_reentrant", ast.Constant(True))
+        if None in given or not isinstance(reentrant, ast.Constant) or reentrant.value is not True:
+            continue
+        parts = [part for one in call.args[1:] for part in ast.walk(one) if isinstance(part, ast.expr)]
+        if not any(_requires_grad(scene.value(part)) for part in parts):
+            return call, "checkpoint"
     return None, None
 
 
