@@ -38,7 +38,7 @@ class _Function:
 
     @property
     def is_current(self) -> bool:
-        """Whether the attribute is our function."""
+        """True if the attribute is our function."""
         return vars(self.owner).get(self.name) is self.call
 
     def install(self) -> None:

@@ -149,7 +149,7 @@ ROWS.fault(
     libraries=("torch",),
 )
 ROWS.fault(
-    "tensors in a tuple are no arguments of a reentrant checkpoint",
+    "tensors in a tuple that is passed to a reentrant checkpoint",
     "checkpoint-without-grad",
     """
     from torch.utils.checkpoint import checkpoint
@@ -293,4 +293,25 @@ ROWS.fault(
     shows="not net[0].B.any() and not net[0].A.grad.any()",
     cure={"[net[0].A, net[2].A]": "[net[0].A, net[2].A, net[0].B, net[2].B]"},
     says=("`net[0].B`",),
+)
+
+# -------------------------------------------------------------------------------------------------------------- vanishing
+ROWS.fault(
+    "sigmoids in a row, and a frozen branch that is added to them",
+    "vanishing",
+    """
+    layers = nn.ModuleList(nn.Linear(16, 16) for _ in range(10))
+    frozen = nn.Linear(16, 16)
+    frozen.requires_grad_(False)
+    head = nn.Linear(16, 1)
+    x, y = torch.randn(32, 16), torch.randn(32, 1)
+    # %%
+    h = x
+    for layer in layers:
+        h = torch.sigmoid(layer(h)) #!
+    loss = F.mse_loss(head(h + frozen(x)), y)
+    loss.backward()
+    """,
+    shows="norm(layers[0].weight.grad) < 1e-4 * norm(layers[9].weight.grad)",
+    cure={"torch.sigmoid": "h + 0.1 * torch.tanh"},
 )

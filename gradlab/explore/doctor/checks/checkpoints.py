@@ -1,4 +1,4 @@
-"""Reentrant checkpoints that record no gradient, because none of their arguments requires grad."""
+"""Find reentrant checkpoints that record no gradient, because none of their arguments requires grad."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def find_checkpoints_without_grad(case: Case) -> Iterable[Finding]:
     """Find reentrant checkpoints that cut off parameters that should learn."""
     if case.trace is None:
         return
-    updated = {key for event in case.steps for key in event.keys}  # in earlier sweeps, or inside of another checkpoint
+    updated = {key for event in case.steps for key in event.keys}  # in earlier sweeps, or in another checkpoint
     for history in collect_cuts(case):
         if history.how != CHECKPOINT:
             continue
@@ -106,19 +106,21 @@ def _describe(case: Case, history: CutHistory, learners: Sequence[Learner]) -> F
 def _suggest_edit(case: Case, history: CutHistory) -> tuple[str, int | None]:
     """Return code that passes use_reentrant=False, and the line of the cell that enables checkpointing, if it is another one.
 
-    The code is for the call of `checkpoint`, or for the only place in the notebook that enables checkpointing for a model. It is
-    "" if neither is known.
+    The code is for the call of `checkpoint`, or for the place that enables checkpointing for a model, if there is one such place
+    in the newest cell that has any. It is "" if neither is known.
     """
     call = _checkpoint_call(case, history)
     if call is not None:
         own = without_reentry(call)
         return instead(ast.unparse(own), ast.unparse(call)) if own is not None else "", None
-    nodes = [(program, node) for program in case.programs for node in ast.walk(program.tree) if isinstance(node, ast.expr)]
-    for edit in (turn_off_setting, turn_off_default):
-        edits = [(program, node, new) for program, node in nodes if (new := edit(node)) is not None]
+    for program in case.programs:
+        nodes = [node for node in ast.walk(program.tree) if isinstance(node, ast.expr)]
+        edits = [(node, new) for node in nodes if (new := turn_off_setting(node) or turn_off_default(node)) is not None]
         if len(edits) == 1:
-            ((program, node, new),) = edits
-            return instead(ast.unparse(new), ast.unparse(node)), node.lineno if program is case.program else None
+            ((node, new),) = edits
+            old, text = ast.get_source_segment(program.text, node) or "", ast.unparse(new)
+            text = text if "'" in old else text.replace("'", '"')
+            return instead(text, ast.unparse(node)), node.lineno if program is case.program else None
         if edits:
             break
     return "", None

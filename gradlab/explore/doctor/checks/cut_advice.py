@@ -27,7 +27,7 @@ def explain_cut(case: Case, history: CutHistory) -> tuple[str, str]:
 def _operand(history: CutHistory) -> str:
     """Return the source of the operand that was cut off: the name of the leaf, the argument, or the whole operation."""
     source = history.place.source if history.place is not None else ""
-    if history.cut.operation == "AccumulateGrad":
+    if history.cut.operation == "AccumulateGrad" and history.cut.leaves:
         return history.cut.label
     tree = parse_expression(source)
     if isinstance(tree, ast.Compare):

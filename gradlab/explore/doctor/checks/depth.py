@@ -2,7 +2,8 @@
 
 The checks compare the norms of the gradient at two nodes of one path. A norm alone says nothing: the scale of the loss changes
 all of them. The path from a layer to the loss follows the edges that carried most of the gradient, so it uses a skip connection
-if there is one. If the input of a layer gets its gradient by another path, the layer is in a branch and is not reported.
+if there is one. If the input of a layer gets its gradient by another path, the layer is in a branch and is not reported. Nor is
+a layer in a short branch beside a frozen one, as an adapter is, whose last weights start at 0.
 
 The gain of an operation is ‖gradient of its input‖ / ‖gradient of its output‖. The product of the gains along a path is the ratio
 of the norms, and the type of operation with the largest share of the logarithm of that product is the cause.
@@ -43,6 +44,7 @@ MIN_STEPS = 8  # uses of one parameter on a path that count as a recurrence; 1e-
 MIN_STEPS_OF_SCALARS = 16  # of a scalar: powers and Horner's scheme use one a fewest times
 MIN_SHARED_USES = 3  # from here on the uses of one parameter do not count as independent layers
 MAX_NODES_BEHIND = 200  # nodes before a layer that are examined
+MAX_BRANCH = 3  # layers of a branch that is added to the result of frozen layers
 MAX_PATHS = 16  # paths that are examined, the most extreme ones first
 
 
@@ -219,7 +221,7 @@ def _most_extreme_path(flow: Flow, sign: int) -> Path | None:
         assert first is not None
         assert final is not None
         log = math.log(first) - math.log(final)
-        if sign * log > bound and not (sign < 0 and _is_bypassed(flow, i, final)):
+        if sign * log > bound and not (sign < 0 and (_is_bypassed(flow, i, final) or _is_beside_frozen(flow, i, final))):
             ends.append((sign * log, i, end))
     best = None
     for _, i, end in sorted(ends, reverse=True)[:MAX_PATHS]:
@@ -250,6 +252,23 @@ def _is_bypassed(flow: Flow, layer: int, final: float) -> bool:
                 return True
             behind.add(s)
             waiting.append(s)
+    return False
+
+
+def _is_beside_frozen(flow: Flow, layer: int, final: float) -> bool:
+    """Return whether the result of a layer, or of up to two layers behind it, is added to one that does not require grad."""
+    layers = 0
+    for i in flow.path_up(layer):
+        layers += flow.weights[i] is not None
+        norm, properties, shape = flow.norms[i], flow.properties[i], flow.nodes[i].shape or ()
+        if layers > MAX_BRANCH:
+            return False
+        if norm is None or norm <= VANISHING_RATIO * final or len(shape) < 2:
+            continue
+        for operand in flow.nodes[i].operands:
+            is_addend = operand.kind != "constant" and (properties.adds or operand.argument == properties.addend)
+            if is_addend and operand.value is not None and operand.value.shape == shape:
+                return True
     return False
 
 

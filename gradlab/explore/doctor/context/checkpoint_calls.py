@@ -1,4 +1,4 @@
-"""Calls of `torch.utils.checkpoint.checkpoint` and of methods that enable checkpointing, in the source, without reentry."""
+"""Rewrite calls of `torch.utils.checkpoint.checkpoint`, and of methods that enable checkpointing, without reentry."""
 
 from __future__ import annotations
 
