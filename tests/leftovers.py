@@ -49,6 +49,7 @@ def find_torch_leftovers():
         "autograd.backward": not hasattr(torch.autograd.backward, "__wrapped__"),
         "compile": not hasattr(torch.compile, "__wrapped__"),
         "GradScaler": not any(hasattr(getattr(SCALER, name), "__wrapped__") for name in ("scale", "unscale_", "step")),
+        "CheckpointFunction": "apply" not in vars(torch.utils.checkpoint.CheckpointFunction),
         "hooks on modules": not (module._global_forward_pre_hooks or module._global_forward_hooks),
         "hooks on optimizers": not (optimizer._global_optimizer_pre_hooks or optimizer._global_optimizer_post_hooks),
         "the compiler": torch.compiler.is_compiling() or torch._dynamo.eval_frame._stance.stance == "default",

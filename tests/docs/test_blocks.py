@@ -20,7 +20,13 @@ def blocks(page: Path) -> list[str]:
 
 
 TRACKERS = {"tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow"}  # pages, and the packages that they need
-FRAMEWORKS = {"lightning": "lightning", "huggingface": "transformers", "accelerate": "accelerate", "keras": "keras"}
+FRAMEWORKS = {
+    "adapters": "peft",
+    "lightning": "lightning",
+    "huggingface": "transformers",
+    "accelerate": "accelerate",
+    "keras": "keras",
+}
 PAGES = [page for page in sorted(DOCS.glob("*/*.md")) if blocks(page)]
 
 

@@ -410,7 +410,8 @@ class TorchRecording(TorchFunctionMode, Recording):
         self._remember(result, (Loss("constant", site, "", shape_of(result) or (), None, None, severed),))
 
     def _make_loss(self, source: Any, how: str, site: Any) -> Loss:
-        node = self.library.node(source)
+        viewed = source._base if source._base is not None and is_leaf(source) else source  # a view of a leaf in no_grad mode
+        node = self.library.node(viewed)
         operation = "" if node is None else self.library.name_of(node)
         shape = shape_of(source) or ()
         cell = around(user_frame(3), site, None)[0]

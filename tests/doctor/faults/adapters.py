@@ -295,6 +295,39 @@ ROWS.fault(
     says=("`net[0].B`",),
 )
 
+# ------------------------------------------------------------------------------------------------------ adapters, and cuts
+ROWS.fault(
+    "adapters in a reentrant checkpoint",
+    "checkpoint-without-grad",
+    "from torch.utils.checkpoint import checkpoint\n"
+    + LORA.replace("opt =", "head = nn.Linear(4, 4)\nopt =").replace(
+        "if p.requires_grad]", "if p.requires_grad] + [*head.parameters()]"
+    )
+    + "\n# %%\n"
+    + TRAIN.replace("net(x), y)", "head(checkpoint(net, x, use_reentrant=True)), y) #!"),
+    shows="net[0].A.grad is None and net[2].B.grad is None and head.weight.grad is not None",
+    cure={"use_reentrant=True": "use_reentrant=False"},
+    says=("the 4 parameters of `net[0]` and `net[2]`",),
+    libraries=("torch",),
+)
+ROWS.fault(
+    "the transpose of a weight under no_grad",
+    "no_grad",
+    """
+    w1 = (torch.randn(6, 4) / 2).requires_grad_()
+    w2 = torch.zeros(1, 6, requires_grad=True)
+    x, y = torch.randn(32, 4), torch.randn(32, 1)
+    # %%
+    with torch.no_grad(): #?
+        h = torch.tanh(x @ w1.T) #!
+    loss = F.mse_loss(h @ w2.T, y)
+    loss.backward()
+    """,
+    shows="w1.grad is None and w2.grad is not None",
+    cure={"with torch.no_grad():": "if True:"},
+    says="`w1`",
+)
+
 # -------------------------------------------------------------------------------------------------------------- vanishing
 ROWS.fault(
     "sigmoids in a row, and a frozen branch that is added to them",
