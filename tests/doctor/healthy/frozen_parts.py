@@ -245,6 +245,23 @@ add_freezing("a layer that is frozen for some steps and learns again", {
     "if step == 4:\n            net[0].requires_grad_(False)": "net[0].requires_grad_(not 4 <= step < 6)",
 })  # fmt: skip
 ROWS.healthy(
+    "momentum carries the rest on after a layer was frozen",
+    """
+    x, y = torch.randn(64, 4), torch.randn(64, 1)
+    net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    opt = optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    # %%
+    for step in range(10):
+        if step == 5:
+            net[0].requires_grad_(False)
+        opt.zero_grad()
+        loss = F.mse_loss(net(x), y)
+        loss.backward()
+        opt.step()
+    """,
+    learns="learning(net[2].parameters())",
+)
+ROWS.healthy(
     "gradients that are written by hand for weights without requires_grad",
     """
     import copy

@@ -204,7 +204,7 @@ def _find_ascent(case: Case) -> Finding | None:
             losses = [sweep.loss for sweep in window if sweep.loss is not None]
             if any(one is None or one < MIN_COSINE_UP for one in cosines) or any(b <= a for a, b in pairwise(losses)):
                 continue
-            if any(sweep.loss is not None and sweep.loss > losses[-1] for sweep in run[:at]):
+            if any(loss > losses[-1] for loss in _earlier_losses(case, window[0])):
                 continue  # the loss was larger before: momentum carries the steps beyond a minimum, and up for a while
             moving = [entry for entry in window[0].entries if entry.moved]
             event = write_after(case, window[0], [entry.key for entry in moving])
@@ -230,6 +230,20 @@ def _find_ascent(case: Case) -> Finding | None:
                 place=event_place(event),
             )
     return None
+
+
+def _earlier_losses(case: Case, sweep: SweepEntry) -> list[float]:
+    """Return the values of a loss before a sweep, also with leaves that are frozen now."""
+    assert case.trace is not None
+    keys = {entry.key for entry in sweep.entries}
+    return [
+        one.loss
+        for one in case.trace.journal
+        if one.number < sweep.number
+        and one.loss is not None
+        and (one.root, one.operation) == (sweep.root, sweep.operation)
+        and not keys.isdisjoint(entry.key for entry in one.entries)
+    ]
 
 
 def _advise_descent(event: Event) -> str:
