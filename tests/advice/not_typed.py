@@ -87,6 +87,7 @@ NOT_TYPED = {
     "give the result another name, or compute it before": "for a leaf whose name was rebound: tests/doctor",
     "use x itself{at}, and create parameters once": "for a cut: tests/doctor",
     "pass create_graph=True{at} if you differentiate it again": "for a cut in PyTorch: tests/doctor",
+    "pass use_reentrant=False{at}": "for a cut in PyTorch: tests/doctor",
     " A function is sent by the name of its module": CLUSTER,
     "the function cannot be sent to the workers": CLUSTER,
     "by_hand() writes code for a row of one Jacobian": "for samples: tests/explore/test_jacobian_samples.py",
