@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+CHECKPOINT = "checkpoint"  # how a reentrant checkpoint loses it, if none of its arguments requires grad
 # {how the history was lost: (why, fix)}
 HISTORY_LOSSES = {
     "detach": ("detach() returns the values of {what} without their history", "remove detach(){at} if you need the gradient"),
@@ -31,7 +32,7 @@ HISTORY_LOSSES = {
         "without create_graph=True, the derivative of {what} has no history",
         "pass create_graph=True{at} if you differentiate it again",
     ),
-    "checkpoint": (
+    CHECKPOINT: (
         "with use_reentrant=True, checkpoint() records gradients only if one of its arguments requires grad, and none does",
         "pass use_reentrant=False{at}",
     ),
@@ -52,7 +53,7 @@ LOSS_FAMILIES = {
     "data": "detached",
     "no_grad": "no_grad",
     "inference_mode": "no_grad",
-    "checkpoint": "checkpoint-without-grad",
+    CHECKPOINT: "checkpoint-without-grad",
     "comparison": "non-differentiable",
     "position": "non-differentiable",
     "cast": "integer",

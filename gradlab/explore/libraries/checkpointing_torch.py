@@ -50,17 +50,17 @@ class Checkpoints:
         self.running = None
 
     def _applying(self, original: Any) -> Any:
-        def apply(kind: Any, *args: Any) -> Any:
+        def apply(kind: Any, *args: Any, **kwargs: Any) -> Any:
             site = None
             if threading.get_ident() == self._thread:
                 with self._faults:
                     site = self._where() if _records_nothing(args) else None
             if site is None:
-                return original(kind, *args)
+                return original(kind, *args, **kwargs)
             outer = self.running
             try:
                 self.running = site
-                return original(kind, *args)
+                return original(kind, *args, **kwargs)
             finally:
                 self.running = outer
 

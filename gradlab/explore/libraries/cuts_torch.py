@@ -28,7 +28,6 @@ BORN = frozenset(
         "new_full",
     )
 )
-CHECKPOINT = "checkpoint"  # a reentrant checkpoint that records no gradient: see `checkpointing_torch`
 OF_SHAPES = ("new", "_shape_as_tensor", "_pack_padded_sequence", "_pad_packed_sequence")  # create batch sizes and lengths
 LEAVE = frozenset(("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__"))
 

@@ -26,10 +26,11 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
 from gradlab import clock
+from gradlab.diagnose.history_loss import CHECKPOINT
 from gradlab.diagnose.sites import Loss, is_gradlab_file
 from gradlab.explore.libraries.checkpointing_torch import Checkpoints
 from gradlab.explore.libraries.compiling_torch import CompiledCalls, UncompiledCalls
-from gradlab.explore.libraries.cuts_torch import BORN, CHECKPOINT, LEAVE, flat, how_lost, leaves_behind, tensors_in, used_values
+from gradlab.explore.libraries.cuts_torch import BORN, LEAVE, flat, how_lost, leaves_behind, tensors_in, used_values
 from gradlab.explore.libraries.forms_torch import form, has_numbers, is_leaf, node_of, readable, shape_of
 from gradlab.explore.libraries.outside_compiler import outside_compiler
 from gradlab.explore.libraries.protocol import Recording

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
+from gradlab.diagnose.history_loss import CHECKPOINT
 from gradlab.explore.doctor.context.case import Case, Learner, cell_line, join_names, learner_names
 from gradlab.explore.doctor.context.checkpoint_calls import (
     has_name_of_checkpoint,
@@ -14,7 +15,7 @@ from gradlab.explore.doctor.context.checkpoint_calls import (
     without_reentry,
 )
 from gradlab.explore.doctor.context.code_edits import instead, parse_expression
-from gradlab.explore.doctor.context.cuts import CHECKPOINT, CutHistory, blocked_learners, collect_cuts, on_line, place_in_package
+from gradlab.explore.doctor.context.cuts import CutHistory, blocked_learners, collect_cuts, on_line, place_in_package
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 

@@ -11,10 +11,10 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
+from gradlab.diagnose.history_loss import CHECKPOINT
 from gradlab.explore.doctor.checks.cut_advice import explain_cut, suggest_fix, suggest_smooth_operation
 from gradlab.explore.doctor.context.case import Case, Learner, cell_line, join_names, learner_names
 from gradlab.explore.doctor.context.cuts import (
-    CHECKPOINT,
     CutHistory,
     blocked_learners,
     collect_buffer_cuts,

@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from gradlab.diagnose.history_loss import CHECKPOINT
 from gradlab.diagnose.history_loss import LOSS_FAMILIES as WAYS_OF
 from gradlab.explore.doctor.context.case import Case, Learner
 from gradlab.explore.trace.data import Cut, Line
 from gradlab.explore.trace.values import Value
-
-CHECKPOINT = "checkpoint"  # the way in which a reentrant checkpoint without an argument that requires grad cuts the history
 
 
 @dataclass

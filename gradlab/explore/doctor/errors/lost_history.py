@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from gradlab.diagnose.history_loss import HISTORY_LOSSES, LOSS_FAMILIES
+from gradlab.diagnose.history_loss import CHECKPOINT, HISTORY_LOSSES, LOSS_FAMILIES
 from gradlab.diagnose.source_locations import clip, receiver, source_of
 from gradlab.explore.doctor.context.case import join_names
 from gradlab.explore.doctor.context.checkpoint_calls import is_checkpoint, without_reentry
@@ -212,7 +212,7 @@ def _cut_finding(scene: Scene, name: str, node: Any, operands: list[tuple[str, A
 def _history_edit(scene: Scene, part: Any, how: str) -> str:
     """Return the edit that keeps the history, or "" if it is not a single expression."""
     source = source_of(part) if part is not None else ""
-    if how == "checkpoint" and (call := without_reentry(part)) is not None:
+    if how == CHECKPOINT and (call := without_reentry(part)) is not None:
         return instead(source_of(call), source)
     if how in ("detach", "data", "cast", "Parameter()"):
         return instead(argument(source), source)
@@ -252,7 +252,7 @@ def _find_cut(scene: Scene, node: Any, operands: list[str]) -> tuple[Any, str | 
 
 
 def _find_checkpoint(scene: Scene, node: Any) -> tuple[Any, str | None]:
-    """Return the call of a reentrant checkpoint none of whose arguments requires grad, and "checkpoint"; else (None, None)."""
+    """Return the call of a reentrant checkpoint none of whose arguments requires grad, and `CHECKPOINT`; else (None, None)."""
     for call in ast.walk(node):
         if not isinstance(call, ast.Call) or not is_checkpoint(scene.value(call.func)):
             continue
@@ -262,7 +262,7 @@ def _find_checkpoint(scene: Scene, node: Any) -> tuple[Any, str | None]:
             continue
         parts = [part for one in call.args[1:] for part in ast.walk(one) if isinstance(part, ast.expr)]
         if not any(_requires_grad(scene.value(part)) for part in parts):
-            return call, "checkpoint"
+            return call, CHECKPOINT
     return None, None
 
 
