@@ -118,6 +118,17 @@ def test_a_checkpoint_that_records_no_gradient_and_its_fix(run, shell, magic):  
     assert all(p.grad is not None for p in shell.ns["model"].parameters() if p.requires_grad)
 
 
+def test_a_backward_that_fails_because_of_a_checkpoint(run, shell):  # noqa: F811
+    model = LLAMA + "batch = dict(inputs_embeds=torch.randn(8, 12, 16), labels=ids)\n"
+    training = loop(2, 'model.gradient_checkpointing_enable({"use_reentrant": True})')
+    shell.ok(model)
+    assert isinstance(shell.run(f"%%grad\n{training}").error, RuntimeError)
+    (finding,) = NOTEBOOK.last.findings
+    assert finding.kind == KIND and finding.line == 2 and "The result has no history" in finding.message
+    assert not run(model, training.replace("True", "False")).findings
+    assert all(p.grad is not None for p in shell.ns["model"].parameters() if p.requires_grad)
+
+
 def test_inputs_that_are_made_to_require_grad_are_healthy(run, shell):  # noqa: F811
     found = run(
         LLAMA, loop(4, 'model.gradient_checkpointing_enable({"use_reentrant": True})\nmodel.enable_input_require_grads()')
