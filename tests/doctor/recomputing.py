@@ -48,14 +48,14 @@ class Program:
         return self.values(i)[self.execution(i)].numbers
 
     def execution(self, i: int) -> int:
-        """Return the index of a node among the executions of its module or expression, of which the last are in the graph."""
-        plain = self.is_plain(i)
-
-        def call(node: Any) -> tuple[Any, ...]:
-            return node.place, node.operation, node.module if plain else None
-
-        same = [k for k, node in enumerate(self.nodes) if call(node) == call(self.nodes[i])]
-        return same.index(i) - len(same) if len(self.values(i)) % len(same) == 0 else -1
+        """Return the index of a node among the executions of its expression, of which the last ones are in the graph."""
+        node, count = self.nodes[i], len(self.values(i))
+        alike = [k for k, one in enumerate(self.nodes) if (one.place, one.operation) == (node.place, node.operation)]
+        own = [k for k in alike if self.nodes[k].module == node.module]
+        if len(own) == count:
+            return own.index(i)
+        several = len(own) < len(alike) and not self.is_plain(i)  # the expression is in the forward of several modules
+        return alike.index(i) - len(alike) if several and count % len(alike) == 0 else -1
 
     def grad(self, i: int) -> np.ndarray:
         one = self.values(i)[self.execution(i)]
