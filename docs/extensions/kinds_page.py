@@ -16,9 +16,12 @@ from gradlab.explore.doctor.registry import KINDS, RUN, STATE, Kind, split_marks
 
 TITLES = {
     "checks.cut_history": "The history is cut",
+    "checks.checkpoints": "The history is cut",
     "checks.rebound_leaves": "Leaves that are replaced or not used",
     "checks.leaves": "Leaves that are replaced or not used",
+    "checks.ties": "Leaves that are replaced or not used",
     "checks.training": "Optimizers and gradients over steps",
+    "checks.membership": "Optimizers and gradients over steps",
     "checks.steps": "Size and direction of steps",
     "checks.depth": "Vanishing and exploding gradients",
     "checks.units": "Dead and saturated units",

@@ -1,6 +1,6 @@
 """Tensors that an output is differentiated with respect to: the leaves of its graph with the user's names, or requested tensors.
 
-Statements here about gradients ("not used") follow from a walk over the recorded graph, never from numbers.
+Statements here about gradients ("not in the graph") follow from a walk over the recorded graph, never from numbers.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def test_notes_state_only_facts():
     notes = {row.name: [to_text(note.text) for note in row.notes] for row in report.rows}
     assert notes == {
         "x": ["every element of the gradient is exactly 0"],
-        "other": ["not used: the result does not depend on it, so the gradient is None"],
+        "other": ["not in the graph of the result, so the gradient is None"],
         "whole": ["no gradient: int64 is not a floating-point dtype"],
         "nan": ["the value has 1 NaN and 1 infinite", "the gradient has 1 NaN and 1 infinite"],
     }

@@ -235,7 +235,7 @@ def test_a_model_is_a_tree_in_call_order():
         assert block.count == gradients.size
     aux = tree.parts[2]
     assert aux.norm is None and aux.count == 5
-    assert aux.reason == "not used: the result does not depend on it, so the gradient is None"
+    assert aux.reason == "not in the graph of the result, so the gradient is None"
     assert tree.marks == ["2 of 24 gradients are None"]
     assert "the parameters of model: 22 of 24 tensors got a gradient" in report.sentence
 
@@ -464,7 +464,7 @@ def test_a_missing_gradient_has_the_text_colour():
     report = report_of(trace, rows=rows_of(trace.leaves, sources, {}))
     html = report.table().html()
     cell = re.search(r"<th[^>]*><code[^>]*>y</code></th><td[^>]*>(.*?)</td>", html)[1]
-    assert cell == "None" and "not used: the result does not depend on it" in html
+    assert cell == "None" and "not in the graph of the result" in html
 
 
 def test_equivalent_code_runs_as_printed():

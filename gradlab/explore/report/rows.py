@@ -179,7 +179,7 @@ def _missing_reason(source: Source, facts: Facts, jacobian_only: bool) -> str:
         why = "requires_grad is False" if floating else f"{facts.dtype} is not a floating-point dtype"
         return f"no gradient: {why}"
     if not source.used:
-        return "not used: the result does not depend on it, so the gradient is None"
+        return "not in the graph of the result, so the gradient is None"
     return "" if jacobian_only else "the gradient is None: the backward pass did not reach it"
 
 

@@ -209,7 +209,7 @@ class _ExplanationBuilder:
                 else ""
             )
             return self.explanation(said, said, [], fix)
-        if reason.startswith("not used") or not reason:
+        if reason.startswith("not in the graph") or not reason:
             said = say(name, " got no gradient: the result does not depend on it.")
         else:
             said = say(name, f" got no gradient: {reason.removeprefix('no gradient: ').removesuffix('.')}.")
