@@ -198,6 +198,21 @@ def test_numbers_of_ascent(shell):
     assert (found.evidence["first"], found.evidence["last"]) == pytest.approx((losses[0], losses[3]))
 
 
+def test_each_pair_of_optimizers_that_share_parameters_is_noted(shell):
+    shell.ok("x, a, b, SGD = gl.ones(4, 2), gl.nn.Linear(2, 2), gl.nn.Linear(2, 2), gl.optim.SGD")
+    shell.ok("one, two = SGD(a.parameters(), lr=0.01), SGD(b.parameters(), lr=0.01)")
+    shell.ok("both = SGD([*a.parameters(), *b.parameters()], lr=0.01)")
+    shell.ok(
+        "%%grad\n"
+        "for step in range(3):\n"
+        "    one.zero_grad(); (a(x) - 2).square().mean().backward(); one.step()\n"
+        "    two.zero_grad(); (b(x) - 2).square().mean().backward(); two.step()\n"
+        "    both.zero_grad(); (b(a(x)) - 2).square().mean().backward(); both.step()"
+    )
+    notes = [note.message for note in gl.doctor().remarks if note.kind == "two-optimizers"]
+    assert [note.partition(" both hold")[0] for note in notes] == ["`one` and `both`", "`two` and `both`"]
+
+
 @pytest.mark.parametrize("lib", ["gl", pytest.param("torch", marks=pytest.mark.torch)])
 def test_a_finding_in_a_cell_with_two_losses_is_found_again_after_it(shell, lib):
     """Reading the other loss for its tab does not change the data that the doctor examines."""

@@ -87,6 +87,31 @@ ROWS.healthy(
     learns="loss.item() < first",
 )
 ROWS.healthy(
+    "a third loss, whose optimizer holds generator and critic",
+    """
+    generator, critic, code = nn.Linear(2, 1), nn.Linear(1, 2), nn.Linear(1, 2)
+    opt_g, opt_d = optim.SGD(generator.parameters(), lr=0.02), optim.SGD(critic.parameters(), lr=0.02)
+    opt_info = optim.SGD([*generator.parameters(), *code.parameters()], lr=0.02)
+    real, ones, zeros = torch.randn(32, 1) + 3, torch.ones(32).long(), torch.zeros(32).long()
+    # %%
+    for step in range(5):
+        z = torch.randn(32, 2)
+        opt_g.zero_grad()
+        F.cross_entropy(critic(generator(z)), ones).backward()
+        opt_g.step()
+        opt_d.zero_grad()
+        d_loss = F.cross_entropy(critic(real), ones) + F.cross_entropy(critic(generator(z).detach()), zeros)
+        d_loss.backward()
+        opt_d.step()
+        opt_info.zero_grad()
+        loss = F.cross_entropy(code(generator(z)), (z[:, 0] > 0).long())
+        loss.backward()
+        opt_info.step()
+    """,
+    remarks="two-optimizers",
+    learns="learning(code.parameters())",
+)
+ROWS.healthy(
     "a group whose learning rate is warmed up from 0",
     """
     body, head = nn.Linear(4, 8), nn.Linear(8, 1)

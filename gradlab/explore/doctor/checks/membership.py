@@ -179,7 +179,7 @@ def find_shared_parameters(case: Case) -> Iterable[Finding]:
             f"`{first.name}` and `{second.name}` both hold {learner_names(shared)}, and step {it} in turn: "
             f"{quote(steps[0].place)} and {quote(steps[1].place)}. Each uses a learning rate and a state of its own.",
             event_line(steps[1]),
-            fix=f"If this is not meant, pass {it} to one of the two.",
+            fix=f"If this is not meant, pass {it} to `{first.name}` or `{second.name}` alone.",
             evidence={"parameters": len(shared), "name": shared[0].name, "optimizers": (first.name, second.name)},
             remark=True,
             worth=4.0,
