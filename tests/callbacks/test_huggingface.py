@@ -7,12 +7,14 @@ import logging
 import weakref
 
 import pytest
+from shells import interactive, shell  # noqa: F401
 from stepwise import BATCH, Recorder, Training, is_unhooked, line_with
 
 transformers = pytest.importorskip("transformers")
 torch = pytest.importorskip("torch")
 
 from gradlab.callbacks.huggingface import Watch  # noqa: E402
+from gradlab.explore.doctor.session import NOTEBOOK  # noqa: E402
 
 nn = torch.nn
 pytestmark = [pytest.mark.frameworks, pytest.mark.torch]
@@ -203,3 +205,33 @@ def test_numbers_are_written_to_tensorboard_if_the_trainer_reports_there(tmp_pat
     rows = reader.EventAccumulator(str(folder)).Reload().Scalars("gradlab/loss")
     assert [one.step for one in rows] == [1, 2, 3, 4, 5, 6]
     assert [one.value for one in rows] == pytest.approx(training.expected["loss"], rel=1e-5)
+
+
+GPT2 = """
+import torch, transformers
+config = transformers.GPT2Config(vocab_size=50, n_embd=16, n_layer=2, n_head=2, n_positions=16, bos_token_id=0, eos_token_id=0)
+state = transformers.GPT2LMHeadModel(config).state_dict()
+ids = torch.randint(0, 50, (8, 12))
+"""
+FINE_TUNING = """%%doctor
+model = transformers.GPT2LMHeadModel(config)
+model.load_state_dict(state, assign=True)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+for step in range(3):
+    optimizer.zero_grad()
+    loss = model(input_ids=ids, labels=ids).loss
+    loss.backward()
+    optimizer.step()"""
+
+
+def test_embeddings_that_an_assigned_state_separates(shell):  # noqa: F811
+    shell.ok(GPT2)
+    shell.ok(FINE_TUNING)
+    (finding,) = NOTEBOOK.last.findings
+    assert finding.kind == "broken-tie" and finding.line == 3
+    assert "`model.lm_head.weight` and `model.transformer.wte.weight`" in finding.message
+    shell.ok(FINE_TUNING.replace("assign=True)", "assign=True)\nmodel.tie_weights()"))
+    assert "`model.tie_weights()` after" in finding.fix and not NOTEBOOK.last.findings
+    shell.ok(GPT2)  # PyTorch goes on to assign a state that was assigned once
+    shell.ok(FINE_TUNING.replace(", assign=True", ""))
+    assert not NOTEBOOK.last.findings

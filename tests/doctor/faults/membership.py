@@ -252,3 +252,41 @@ ROWS.fault(
     says=("assign=True",),
     libraries=("torch",),
 )
+ROWS.fault(
+    "a config says that embeddings are tied, and a state is assigned",
+    "broken-tie",
+    """
+    class Config:
+        tie_word_embeddings = True
+    class LM(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.config = Config()
+            self.embed = nn.Embedding(10, 8)
+            self.head = nn.Linear(8, 10, bias=False)
+            self.tie_weights()
+        def get_input_embeddings(self):
+            return self.embed
+        def get_output_embeddings(self):
+            return self.head
+        def tie_weights(self):
+            self.get_output_embeddings().weight = self.get_input_embeddings().weight
+        def forward(self, tokens):
+            return self.head(self.embed(tokens))
+    state = LM().state_dict()
+    tokens, following = torch.randint(0, 10, (32,)), torch.randint(0, 10, (32,))
+    # %%
+    lm = LM()
+    lm.load_state_dict(state, assign=True) #!
+    opt = optim.Adam(lm.parameters(), lr=0.01)
+    for step in range(4):
+        opt.zero_grad()
+        loss = F.cross_entropy(lm(tokens), following)
+        loss.backward()
+        opt.step()
+    """,
+    shows="lm.head.weight is not lm.embed.weight",
+    cure={", assign=True": ""},
+    says=("lm.config.tie_word_embeddings", "lm.tie_weights()", "assign=True"),
+    libraries=("torch",),
+)

@@ -247,3 +247,25 @@ ROWS.healthy(
     learns="loss.item() < first",
     libraries=("torch",),
 )
+ROWS.healthy(
+    "a model that a function unties, after another one was loaded by assignment",
+    TIED
+    + """
+    def untie(model):
+        model.head.weight = nn.Parameter(model.head.weight.detach().clone())
+    lm = Tied()
+    lm.load_state_dict(Tied().state_dict(), assign=True)
+    # %%
+    lm = Tied()
+    untie(lm)
+    opt = optim.SGD(lm.parameters(), lr=0.05)
+    first = F.cross_entropy(lm(tokens), following).item()
+    for step in range(6):
+        opt.zero_grad()
+        loss = F.cross_entropy(lm(tokens), following)
+        loss.backward()
+        opt.step()
+    """,
+    learns="loss.item() < first",
+    libraries=("torch",),
+)

@@ -1,14 +1,16 @@
 """Weights that a model ties, `self.head.weight = self.embed.weight`, and that a load or a move separated.
 
 A tie is an assignment of one parameter to the name of another: in `__init__` of a module, outside of branches and loops, or in a
-cell. Two calls of PyTorch end it without an error: `load_state_dict(…, assign=True)` makes a parameter of its own for each name,
-and so does `to_empty()` for parameters on the meta device.
+cell. Models of Transformers tie the embeddings that they return if their config says so. Two calls of PyTorch end a tie without
+an error: `load_state_dict(…, assign=True)` makes a parameter of its own for each name, and so does `to_empty()` for parameters on
+the meta device.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +19,7 @@ from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import after
 from gradlab.explore.doctor.context.flow import digits
 from gradlab.explore.doctor.context.methods import methods_of, parse_method
-from gradlab.explore.doctor.context.program import Program, own_statements
+from gradlab.explore.doctor.context.program import Program, bound_names, own_statements
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.module_paths import attribute, prefixes
@@ -74,6 +76,8 @@ class Tie:
         The paths of both: "model.head.weight".
     text : str
         Its source, and where it is: "`self.head.weight = self.embed.weight` in `__init__`".
+    again : str
+        Code that ties them again.
     program : Program or None
         The program that it is in; None for a method.
     line : int
@@ -83,8 +87,9 @@ class Tie:
     left: str
     right: str
     text: str
-    program: Program | None
-    line: int
+    again: str
+    program: Program | None = None
+    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ def find_broken_ties(case: Case) -> Iterable[Finding]:
         if separation is None:
             continue
         parameters = {attribute(name, path, model): p for path, p in model.named_parameters(remove_duplicate=False)}
-        for tie in _ties_of(case, name, model):
+        for tie in _ties_of(case, name, model, parameters):
             both = [parameters.get(path) for path in (tie.left, tie.right)]
             known = [learners[id(one)] for one in both if id(one) in learners]
             lines = [case.timelines.get(one.key, []) for one in known]
@@ -133,7 +138,7 @@ def _separated_finding(
     where = f" on line {call.lineno}" if is_here else " in an earlier cell"
     norms = tuple(line[-1][1].arrived for line in lines)
     are_equal = len({line[0][1].weight for line in lines}) == 1
-    code = after(f"{tie.left} = {tie.right}", ast.unparse(separation.statement))
+    code = after(tie.again, ast.unparse(separation.statement))
     return Finding(
         "broken-tie",
         f"`{tie.left}` and `{tie.right}` were one parameter ({tie.text}), and are two since `{clip(ast.unparse(call))}`{where}: "
@@ -152,20 +157,21 @@ def _is_later(tie: Tie, separation: Separation) -> bool:
 
 
 def _find_separation(case: Case, name: str) -> Separation | None:
-    """Return the call outside functions that separates the tied parameters of a model, the last one of the newest cell."""
+    """Return the last call outside functions that separates the tied parameters of a model; None if the model was made after it.
+
+    The newest cell that binds the name of the model made it.
+    """
     for program in case.programs:
-        if "assign=" not in program.text and "to_empty" not in program.text:
-            continue
         for statement in sorted(program.outer, key=lambda node: node.lineno, reverse=True):
-            value = getattr(statement, "value", None)
-            if not isinstance(statement, (ast.Expr, ast.Assign)) or value is None:
-                continue
-            targets = statement.targets if isinstance(statement, ast.Assign) else []
-            is_bound = name in map(ast.unparse, targets)
-            for call in (node for node in ast.walk(value) if isinstance(node, ast.Call)):
-                own = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == name
-                if isinstance(call.func, ast.Attribute) and (own or is_bound) and _separates(call, call.func.attr):
+            is_bound = name in bound_names(statement)
+            for call in ast.walk(statement) if isinstance(statement, (ast.Expr, ast.Assign)) else ():
+                if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+                    continue
+                is_own = is_bound or ast.unparse(call.func.value) == name
+                if is_own and _separates(call, call.func.attr):
                     return Separation(program, statement, call)
+            if is_bound:
+                return None
     return None
 
 
@@ -177,15 +183,32 @@ def _separates(call: ast.Call, method: str) -> bool:
 
 
 # -------------------------------------------------------------------------------------------------------------------- ties
-def _ties_of(case: Case, name: str, model: Any) -> Iterator[Tie]:
-    """Yield the ties of a model: those in `__init__` of its modules, and those in cells."""
+def _ties_of(case: Case, name: str, model: Any, parameters: Mapping[str, Any]) -> Iterator[Tie]:
+    """Yield the ties of a model: those in `__init__` of its modules, those of configs, and those in cells."""
+    paths = {id(parameter): path for path, parameter in parameters.items()}
+    by_config: dict[tuple[str, str], Tie] = {}
     for whole, module in modules_in(name, model):
-        for own, left, right, text in _ties_in_init(type(module)):
-            yield Tie(whole + left.removeprefix(own), whole + right.removeprefix(own), f"`{text}` in `__init__`", None, 0)
+        for own, *both, text in _ties_in_init(type(module)):
+            left, right = (whole + path.removeprefix(own) for path in both)
+            yield Tie(left, right, f"`{text}` in `__init__`", f"{left} = {right}")
+        left, right = (paths.get(id(weight), "") for weight in _embeddings_tied_by_config(module))
+        if left and right:
+            text = f"`{whole}.config.tie_word_embeddings` is True"
+            by_config.setdefault((left, right), Tie(left, right, text, f"{whole}.tie_weights()"))
+    yield from by_config.values()
     for program in case.programs:
         for node in program.statements:
             if node in program.outer and (pair := _pair(node)) is not None and all(path.startswith(f"{name}.") for path in pair):
-                yield Tie(*pair, f"`{ast.unparse(node)}`", program, node.lineno)
+                yield Tie(*pair, f"`{ast.unparse(node)}`", ast.unparse(node), program, node.lineno)
+
+
+def _embeddings_tied_by_config(module: Any) -> tuple[Any, Any]:
+    """Return the weights of the output and the input embedding of a model of Transformers that ties them; else (None, None)."""
+    tied = getattr(getattr(module, "config", None), "tie_word_embeddings", False) is True and hasattr(module, "tie_weights")
+    with suppress(Exception):
+        if tied:
+            return module.get_output_embeddings().weight, module.get_input_embeddings().weight
+    return None, None
 
 
 def _ties_in_init(kind: type) -> Iterator[tuple[str, str, str, str]]:
