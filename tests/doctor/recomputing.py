@@ -728,7 +728,8 @@ def of_two_optimizers(p: Program, f: Any) -> dict[str, Any]:
 
 def of_idle_group(p: Program, f: Any) -> dict[str, Any]:
     groups = p.w.space[f.evidence["optimizer"]].param_groups
-    at = next(i for i, group in enumerate(groups) if group["lr"] == 0)
+    key = p.w.key(f.evidence["of"][0])
+    at = next(i for i, group in enumerate(groups) if group["lr"] == 0 and key in map(id, group["params"]))
     runs = last_runs(p, [id(q) for q in groups[at]["params"]])
     total = math.hypot(*(norm(run[-1]["arrived"]) for run in runs))
     return {"group": at, "parameters": len(groups[at]["params"]), "gradient norm": total}

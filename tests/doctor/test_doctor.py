@@ -198,6 +198,14 @@ def test_numbers_of_ascent(shell):
     assert (found.evidence["first"], found.evidence["last"]) == pytest.approx((losses[0], losses[3]))
 
 
+def test_each_group_with_a_learning_rate_of_0_is_noted(shell):
+    shell.ok("x, a, b, c = gl.ones(4, 2), gl.nn.Linear(2, 2), gl.nn.Linear(2, 2), gl.nn.Linear(2, 1)")
+    shell.ok("opt = gl.optim.SGD([{'params': m.parameters(), 'lr': r} for m, r in ((a, 0.0), (b, 0.1), (c, 0.0))])")
+    shell.ok("%%grad\nfor step in range(3):\n    opt.zero_grad(); (c(b(a(x))) - 2).square().mean().backward(); opt.step()")
+    notes = [note.message for note in gl.doctor().remarks if note.kind == "idle-group"]
+    assert [note.partition(" has")[0] for note in notes] == ["`opt.param_groups[0]`", "`opt.param_groups[2]`"]
+
+
 def test_each_pair_of_optimizers_that_share_parameters_is_noted(shell):
     shell.ok("x, a, b, SGD = gl.ones(4, 2), gl.nn.Linear(2, 2), gl.nn.Linear(2, 2), gl.optim.SGD")
     shell.ok("one, two = SGD(a.parameters(), lr=0.01), SGD(b.parameters(), lr=0.01)")

@@ -102,6 +102,27 @@ ROWS.fault(
     cure={", body.weight, body.weight]": "]"},
     says=("opt", "body.weight", "3 times"),
 )
+ROWS.fault(
+    "one group with a repeated parameter, by a name",
+    "held-twice",
+    """
+    body, head = nn.Linear(4, 8), nn.Linear(8, 1)
+    x, y = torch.randn(32, 4), torch.randn(32, 1)
+    # %%
+    groups = [dict(params=[*body.parameters(), *head.parameters(), body.weight], lr=0.1)]
+    opt = optim.SGD(groups, lr=0.2) #!
+    for step in range(4):
+        opt.zero_grad()
+        loss = F.mse_loss(head(body(x).tanh()), y)
+        loss.backward()
+        before = body.weight.detach().clone()
+        opt.step()
+    """,
+    shows="norm(before - body.weight.detach()) > 0.15 * norm(body.weight.grad)",
+    cure={", body.weight]": "]"},
+    says=("opt", "body.weight", "twice"),
+    never="in place of",
+)
 # ---------------------------------------------------------------------------------------------------------- two-optimizers
 ROWS.fault(
     "the generator's optimizer holds the discriminator",
@@ -150,6 +171,25 @@ ROWS.fault(
     shows="norm(start - body.weight.detach()) == 0",
     cure={'"lr": 0.0': '"lr": 0.01'},
     says=("opt.param_groups[0]", "body.weight", "learning rate of 0"),
+)
+ROWS.fault(
+    "two of three groups have a learning rate of 0",
+    "idle-group",
+    """
+    layers = nn.ModuleList([nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 1)])
+    rates = (0.0, 0.05, 0.0)
+    opt = optim.SGD([{"params": one.parameters(), "lr": rate} for one, rate in zip(layers, rates)])
+    x, y = torch.randn(32, 4), torch.randn(32, 1)
+    # %%
+    for step in range(4):
+        opt.zero_grad()
+        loss = F.mse_loss(layers[2](layers[1](layers[0](x).tanh()).tanh()), y)
+        loss.backward()
+        opt.step() #!
+    """,
+    shows="norm(layers[2].weight.grad) > 0 and opt.param_groups[2]['lr'] == 0",
+    cure={"(0.0, 0.05, 0.0)": "(0.05, 0.05, 0.05)"},
+    says=("opt.param_groups[0]", "layers[0].weight"),
 )
 # -------------------------------------------------------------------------------------------------------------- broken-tie
 TIED = """

@@ -22,6 +22,7 @@ from gradlab.explore.trace.data import Event
 from gradlab.explore.trace.journal import Entry
 
 MIN_STEPS = 2
+GIVING_PARAMETERS = ("parameters", "chain", "list", "tuple", "filter")  # functions that return parameters, or items of theirs
 
 declare(
     "held-twice",
@@ -147,7 +148,7 @@ def _pass_each_once(case: Case, one: Optimizer, call: ast.Call | None) -> str:
         "",
     )
     groups = getattr(case.namespace.get(one.name), "param_groups", ())
-    if call is None or not call.args or isinstance(call.args[0], ast.Starred) or len(groups) != 1 or _is_groups(call.args[0]):
+    if call is None or not call.args or len(groups) != 1 or not _gives_parameters(case, call.args[0]):
         return "Pass each parameter once. dict.fromkeys() removes repeated ones from a list."
     edited = copy.deepcopy(call)
     new = whole or f"list(dict.fromkeys({ast.unparse(call.args[0])}))"
@@ -155,9 +156,17 @@ def _pass_each_once(case: Case, one: Optimizer, call: ast.Call | None) -> str:
     return f"Pass each parameter once: {instead(ast.unparse(edited), ast.unparse(call))}."
 
 
-def _is_groups(given: ast.expr) -> bool:
-    """Return whether an expression may be a list of parameter groups."""
-    return any(isinstance(node, (ast.Dict, ast.DictComp)) for node in ast.walk(given))
+def _gives_parameters(case: Case, given: ast.expr) -> bool:
+    """Return whether an expression is known to give parameters, not parameter groups or pairs of names and parameters."""
+    if isinstance(given, ast.Starred):
+        return False
+    for node in ast.walk(given):
+        held = case.namespace.get(node.id) if isinstance(node, ast.Name) else None
+        of_groups = isinstance(held, (list, tuple)) and any(isinstance(item, (dict, tuple)) for item in held)
+        of_others = isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] not in GIVING_PARAMETERS
+        if of_groups or of_others or isinstance(node, ast.Dict):
+            return False
+    return True
 
 
 # -------------------------------------------------------------------------------------------------------------- two of them
@@ -224,8 +233,8 @@ def find_idle_groups(case: Case) -> Iterable[Finding]:
                 f"`{one.name}.param_groups[{i}]` has a learning rate of 0: {quote(steps[0].place)} does not change "
                 f"{learner_names(learners)}, although {get} a gradient of norm {digits(norm)}.",
                 event_line(steps[0]),
-                fix="If the group should learn, give it a learning rate above 0. If not, set requires_grad of its parameters to "
-                "False: no gradient is then computed.",
+                fix=f"If `{one.name}.param_groups[{i}]` should learn, give it a learning rate above 0. If not, set requires_grad "
+                "of its parameters to False: no gradient is then computed.",
                 evidence={
                     "gradient norm": norm,
                     "parameters": len(learners),

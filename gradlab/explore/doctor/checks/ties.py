@@ -162,9 +162,10 @@ def _find_separation(case: Case, name: str) -> Separation | None:
     The newest cell that binds the name of the model made it.
     """
     for program in case.programs:
+        may_separate = "load_state_dict" in program.text or "to_empty" in program.text
         for statement in sorted(program.outer, key=lambda node: node.lineno, reverse=True):
             is_bound = name in bound_names(statement)
-            for call in ast.walk(statement) if isinstance(statement, (ast.Expr, ast.Assign)) else ():
+            for call in ast.walk(statement) if may_separate and isinstance(statement, (ast.Expr, ast.Assign)) else ():
                 if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
                     continue
                 is_own = is_bound or ast.unparse(call.func.value) == name
@@ -187,8 +188,9 @@ def _ties_of(case: Case, name: str, model: Any, parameters: Mapping[str, Any]) -
     """Yield the ties of a model: those in `__init__` of its modules, those of configs, and those in cells."""
     paths = {id(parameter): path for path, parameter in parameters.items()}
     by_config: dict[tuple[str, str], Tie] = {}
+    by_class = {kind: list(_ties_in_init(kind)) for kind in {type(module) for module in model.modules()}}
     for whole, module in modules_in(name, model):
-        for own, *both, text in _ties_in_init(type(module)):
+        for own, *both, text in by_class[type(module)]:
             left, right = (whole + path.removeprefix(own) for path in both)
             yield Tie(left, right, f"`{text}` in `__init__`", f"{left} = {right}")
         left, right = (paths.get(id(weight), "") for weight in _embeddings_tied_by_config(module))
