@@ -141,7 +141,19 @@ def test_the_core_names_no_rule():
 LOADED_BY_ADAPTER = {
     (f"{name}_torch.py", "torch")
     for name in (
-        *("checkpointing", "compiling", "cuts", "forms", "forward", "gauging", "recording", "reducing", "risky", "scaling"),
+        *(
+            "checkpointing",
+            "compiling",
+            "cuts",
+            "forms",
+            "forward",
+            "frames",
+            "gauging",
+            "recording",
+            "reducing",
+            "risky",
+            "scaling",
+        ),
         "unseen",
     )
 }  # loaded by torch's adapter, inside functions

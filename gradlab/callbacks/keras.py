@@ -11,9 +11,10 @@ from gradlab.explore.watch.watching import Watch as Run
 
 try:
     import keras
-    import torch
     from keras.callbacks import Callback
     from keras.src.utils.io_utils import print_msg
+
+    from gradlab.explore.libraries.keras_torch import KerasOptimizer
 except ImportError as error:
     raise ImportError(
         "gradlab.callbacks.keras needs Keras 3, which is not installed here: pip install keras.", name="keras"
@@ -84,13 +85,11 @@ class Watch(Callback):  # type: ignore[misc]
             )
             return
         epochs, steps = self.params.get("epochs"), self.params.get("steps")
-        layers = layers_of(self.model)
-        self._steps = KerasSteps(optimizer, list(layers.parameters()))
+        self._steps = KerasSteps(optimizer, self.model.trainable_variables)
         try:
             self._training = WatchedTraining(
-                layers,
+                self.model,
                 [self._steps],
-                stands_for=self.model,
                 announce=print_msg,
                 to=self.to,
                 every=self.every,
@@ -101,7 +100,7 @@ class Watch(Callback):  # type: ignore[misc]
             self._steps.close()
             raise
         self.run = self._training.run
-        self.run.optimizer_name = type(optimizer).__name__
+        self.run.optimizer_name = self._steps.class_name
         self._end = weakref.finalize(self, _end, self._training, self._steps)
 
     def on_train_end(self, logs: Any = None) -> None:
@@ -119,32 +118,19 @@ def _end(training: WatchedTraining, steps: KerasSteps) -> None:
     training.close()
 
 
-def layers_of(model: Any) -> Any:
-    """Return the trainable variables of a model as a module of PyTorch with the model's layers, because the module that Keras
-    makes has all variables in one dictionary."""
-    root = torch.nn.Module()
-    for variable in model.trainable_variables:
-        *path, name = variable.path.split("/")
-        module = root
-        for part in path[1:] if path[:1] == [model.name] else path:
-            if part not in module._modules:
-                module.add_module(part, torch.nn.Module())
-            module = module._modules[part]
-        module.register_parameter(name, variable.value)
-    return root
-
-
-class KerasSteps:
+class KerasSteps(KerasOptimizer):
     """An optimizer of Keras with the interface of PyTorch's: `param_groups`, and hooks before and after each step.
 
     Parameters
     ----------
     optimizer : keras.optimizers.Optimizer
-    params : list of Tensor
+    variables : list of keras.Variable
     """
 
-    def __init__(self, optimizer: Any, params: list[Any]) -> None:
-        self._optimizer, self._params = optimizer, params
+    def __init__(self, optimizer: Any, variables: list[Any]) -> None:
+        super().__init__(optimizer)
+        self.set_params(variables)
+        self._optimizer = optimizer
         self._before: list[Callable[..., Any]] = []
         self._after: list[Callable[..., Any]] = []
         self._apply = optimizer.apply
@@ -156,12 +142,6 @@ class KerasSteps:
         self._apply(grads, trainable_variables)
         for hook in list(self._after):
             hook(self, (), {})
-
-    @property
-    def param_groups(self) -> list[dict[str, Any]]:
-        """One group of all parameters."""
-        rate = self._optimizer.learning_rate
-        return [{"params": self._params, "lr": getattr(rate, "value", rate)}]
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call a hook before each step."""

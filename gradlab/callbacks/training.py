@@ -77,8 +77,6 @@ class WatchedTraining:
         How many steps there will be, if that is known.
     is_new : callable, optional
         See `StepLoss`.
-    stands_for : object, optional
-        The user's model, if `model` is another object with its parameters.
 
     Attributes
     ----------
@@ -98,11 +96,10 @@ class WatchedTraining:
         first_step: int = 0,
         total: int | None = None,
         is_new: Callable[[], bool] | None = None,
-        stands_for: Any = None,
     ) -> None:
         refuse_lazy(model)
         frames = users_frames(sys._getframe(1), lambda filename: not is_user_file(filename))
-        space = namespace_of(frames, model, optimizers, stands_for)
+        space = namespace_of(frames, model, optimizers)
         target = as_watched_model(model, space)
         if frames:
             frames = [frames[0]._replace(globals=space), *frames[1:]]
@@ -132,15 +129,13 @@ class WatchedTraining:
             run.release()
 
 
-def namespace_of(frames: list[Frame], model: Any, optimizers: list[Any], stands_for: Any = None) -> dict[str, Any]:
+def namespace_of(frames: list[Frame], model: Any, optimizers: list[Any]) -> dict[str, Any]:
     """Return the names of the user's code that runs the framework: its globals, the models and optimizers of its function, and
-    `model` and `optimizer`, if they are not among them. The names of the object `stands_for` refer to the model."""
+    `model` and `optimizer`, if they are not among them."""
     space: dict[str, Any] = {}
     if frames:
         own = {name: value for name, value in frames[0].names.items() if is_model(value) or hasattr(value, "param_groups")}
         space = {**frames[0].globals, **own}
-    if stands_for is not None:
-        space = {name: model if value is stands_for else value for name, value in space.items()}
     given = {"model": model, **({"optimizer": optimizers[0]} if len(optimizers) == 1 else {})}
     known = {id(value) for value in space.values()}
     return {**space, **{name: value for name, value in given.items() if id(value) not in known}}

@@ -23,6 +23,7 @@ from types import CodeType, FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any, NamedTuple
 
 from gradlab.diagnose.source_locations import cells
+from gradlab.explore.keras_layers import is_keras_layer, keras_parameters, modules_of
 from gradlab.explore.libraries import library_of
 from gradlab.explore.module_paths import attribute
 from gradlab.explore.trace.notes import METHODS, locals_of
@@ -313,6 +314,8 @@ def _parameters(name: str, value: Any) -> Iterable[tuple[str, Any]]:
     try:
         if not callable(getattr(type(value), "named_parameters", None)):
             return []
+        if is_keras_layer(value):
+            return keras_parameters(name, value)[:HELD]
         parameters = [(path, parameter) for path, parameter in islice(value.named_parameters(), HELD)]
     except Exception:  # noqa: BLE001  (a model of the user's that is not finished has no names)
         return []
@@ -358,8 +361,11 @@ def caller_names(depth: int = 1) -> dict[str, Any]:
 
 
 def is_optimizer(value: Any) -> bool:
-    """Return whether a value is an optimizer of a library that uses PyTorch's names."""
-    return any(_NAME.__get__(one) == "Optimizer" for one in _MRO.__get__(type(value)))
+    """Return whether a value is an optimizer of a library that uses PyTorch's names; those of Keras do not."""
+    return any(
+        _NAME.__get__(one) == "Optimizer" and not str(_SPACE.__get__(one).get("__module__")).startswith("keras.")
+        for one in _MRO.__get__(type(value))
+    )
 
 
 def modules_in(name: str, model: Any) -> list[tuple[str, Any]]:
@@ -367,7 +373,7 @@ def modules_in(name: str, model: Any) -> list[tuple[str, Any]]:
     try:
         if not callable(getattr(type(model), "named_modules", None)):
             return []
-        return [(attribute(name, path, model), module) for path, module in model.named_modules()]
+        return modules_of(name, model)
     except Exception:  # noqa: BLE001  (a model of the user's that is not finished has no names)
         return []
 

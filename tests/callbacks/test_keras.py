@@ -54,7 +54,8 @@ def test_a_problem_is_printed_once(capsys):
     training.y = (training.y > 0).astype(int)
     fit(model, training, watch)
     (finding,) = watch.run.findings.findings
-    assert finding.kind == "double-softmax" and "in place of" not in finding.fix
+    assert finding.kind == "double-softmax"
+    assert '`keras.layers.Dense(2)` in place of `keras.layers.Dense(2, "softmax")`' in finding.fix
     assert capsys.readouterr().out.count(f"Problem: {finding} [double-softmax]") == 1
 
 

@@ -184,8 +184,8 @@ def test_a_scaled_loss_is_logged_unscaled_and_a_skipped_step_is_left_out(stand_i
 
 
 class Variable:
-    def __init__(self, path, value):
-        self.path, self.value = path, value
+    def __init__(self, value):
+        self.value = value
 
 
 class KerasOptimizer:
@@ -195,7 +195,7 @@ class KerasOptimizer:
     iterations = 0
 
     def __init__(self, rate):
-        self.learning_rate = Variable("rate", rate)
+        self.learning_rate = Variable(rate)
 
     def apply(self, grads, trainable_variables=None):
         for gradient, variable in zip(grads, trainable_variables, strict=True):
@@ -221,10 +221,10 @@ def test_keras(stand_in):
     )
     training = Training()
     network, optimizer = training.model(), KerasOptimizer(training.rate)
-    paths = ("net/first/kernel", "net/first/bias", "net/second/kernel", "net/second/bias")
-    variables = [Variable(path, p) for path, p in zip(paths, network.parameters(), strict=True)]
+    variables = [Variable(parameter) for parameter in network.parameters()]
     watch = module.Watch()
-    watch.model = SimpleNamespace(name="net", optimizer=optimizer, trainable_variables=variables)
+    network.optimizer, network.trainable_variables = optimizer, variables  # a Keras model is a module
+    watch.model = network
     watch.params = {"epochs": 1, "steps": training.steps, "verbose": 0}
     watch.on_train_begin()
     for x, y in micro_batches(training):
@@ -234,7 +234,7 @@ def test_keras(stand_in):
         with torch.no_grad():
             optimizer.apply(gradients, variables)
     watch.on_train_end()
-    training.check(watch.run, {"[0]": "model.first", "[2]": "model.second"}.__getitem__)
+    training.check(watch.run, lambda path: f"network{path}")
     assert watch.run.total == training.steps and "apply" not in vars(optimizer) and not printed
 
 

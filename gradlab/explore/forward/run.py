@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.forward.arguments import named_tensors, tensors_in
+from gradlab.explore.keras_layers import modules_of, own_parameters
 from gradlab.explore.libraries.memory import Region, covers, may_overlap
 from gradlab.explore.markup import shape_text
 from gradlab.explore.module_paths import attribute
@@ -228,19 +229,16 @@ class Run:
     def own(self, name: str, model: Any) -> None:
         """Add the names of a model's modules, parameters and buffers."""
         library = self.library
-        for path, module in model.named_modules():
+        for label, module in modules_of(name, model):
             if id(module) in self._paths:
                 continue
-            label = self._paths[id(module)] = attribute(name, path, model)
+            self._paths[id(module)] = label
             self.known[label] = module
-            for kind, tensors in (
-                ("parameter", module.named_parameters(recurse=False)),
-                ("buffer", module.named_buffers(recurse=False)),
-            ):
-                for key, tensor in tensors:
+            buffers = [(attribute(label, key, module), tensor) for key, tensor in module.named_buffers(recurse=False)]
+            for kind, tensors in (("parameter", own_parameters(label, module)), ("buffer", buffers)):
+                for own, tensor in tensors:
                     if id(tensor) in self._owned or not library.is_tensor(tensor):
                         continue
-                    own = f"{label}.{key}" if key.isidentifier() else attribute(label, key, module)
                     owned = OwnedTensor(
                         kind, own, label, library.bytes_of(tensor), library.elements(tensor), bool(tensor.requires_grad)
                     )

@@ -22,8 +22,8 @@ from gradlab.explore.forward.labels import READS, SHAPES, describe_call, label_o
 from gradlab.explore.forward.run import Run, RunNode, describe_tensors
 from gradlab.explore.libraries.compiling_torch import UncompiledCalls
 from gradlab.explore.libraries.forms_torch import inner_of
+from gradlab.explore.libraries.frames_torch import HANDLED, site_of, user_frame
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.libraries.recording_torch import HANDLED, site_of, user_frame
 from gradlab.explore.libraries.unseen_frames import Places, without_ours
 from gradlab.explore.libraries.unseen_torch import unseen
 

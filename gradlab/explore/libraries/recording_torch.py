@@ -12,7 +12,6 @@ the sweeps and to resume.
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections import deque
@@ -27,11 +26,14 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack,
 
 from gradlab import clock
 from gradlab.diagnose.history_loss import CHECKPOINT
-from gradlab.diagnose.sites import Loss, is_gradlab_file
+from gradlab.diagnose.sites import Loss
+from gradlab.explore.keras_layers import is_keras_layer
 from gradlab.explore.libraries.checkpointing_torch import Checkpoints
 from gradlab.explore.libraries.compiling_torch import CompiledCalls, UncompiledCalls
 from gradlab.explore.libraries.cuts_torch import BORN, LEAVE, flat, how_lost, leaves_behind, tensors_in, used_values
 from gradlab.explore.libraries.forms_torch import form, has_numbers, is_leaf, node_of, readable, shape_of
+from gradlab.explore.libraries.frames_torch import HANDLED, site_of, theirs, user_frame, user_site
+from gradlab.explore.libraries.keras_torch import KerasCalls
 from gradlab.explore.libraries.outside_compiler import outside_compiler
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.replacing import give_back, replace
@@ -50,8 +52,6 @@ from gradlab.explore.trace.notes import (
 )
 from gradlab.explore.trace.values import FEW
 
-TORCH = os.path.dirname(torch.__file__) + os.sep
-IS_LIBRARY_FILE: dict[str, bool] = {}  # for each file name, whether it belongs to torch or gradlab
 MODE = 1.3  # actual cost of a call through the mode, relative to the measured time
 GIVEN = 8  # maximum number of arguments without gradient in a note
 INNER = 1_000  # maximum number of nodes recorded for one call
@@ -69,33 +69,8 @@ WHOLE_LAYERS = frozenset(  # functions that compute a layer in many operations, 
         *("multi_head_attention_forward", "scaled_dot_product_attention"),
     )
 )
-HANDLED = torch.overrides.handle_torch_function.__code__
 sequence_number = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
 TOLD = "handle_torch_function" in torch.autograd.backward.__code__.co_names  # whether modes see the call: not in old versions
-
-
-def theirs(filename: str) -> bool:
-    """Return whether a file belongs to torch or gradlab."""
-    known = IS_LIBRARY_FILE.get(filename)
-    if known is None:
-        known = IS_LIBRARY_FILE[filename] = filename.startswith((TORCH, "<frozen")) or is_gradlab_file(filename)
-    return known
-
-
-def user_frame(depth: int = 2) -> Any:
-    """Return the nearest frame outside torch and gradlab; None if there is none."""
-    frame: Any = _getframe(depth)
-    while frame is not None and theirs(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
-
-
-def site_of(frame: Any) -> Any:
-    return None if frame is None else (frame.f_code, frame.f_lasti)
-
-
-def _user_site() -> Any:
-    return site_of(user_frame())
 
 
 class TorchRecording(TorchFunctionMode, Recording):
@@ -119,8 +94,9 @@ class TorchRecording(TorchFunctionMode, Recording):
         self._compiled = self._compiled_calls()
         self._aside = False  # whether compiled code is running
         self._scalers = GradScalers(recorder.faults, self._on_scaling)
-        self._checkpoints = Checkpoints(_user_site, recorder.faults)
+        self._checkpoints = Checkpoints(user_site, recorder.faults)
         self._places = Places()
+        self._keras = KerasCalls(self._describe_target, self.before_step, self.after_step, recorder.faults)
 
     def open(self) -> None:
         if not self._handles:
@@ -135,6 +111,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         self._compiled.close()
         self._scalers.close()
         self._checkpoints.close()
+        self._keras.close()
         self._aside = False
         self._see_no_backward(torch.Tensor, torch.autograd)
         self._leave_mode()
@@ -327,6 +304,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         ]
         call = self.recorder.call
         part_of = (name, before) if name in WHOLE_LAYERS else None
+        whole = self._keras.running
         nodes = []
         for x in graded:
             node = node_of(x)
@@ -334,13 +312,15 @@ class TorchRecording(TorchFunctionMode, Recording):
                 continue
             nodes.append(node)
             if node._sequence_nr() >= before or NOTE not in node.metadata:
-                node.metadata[NOTE] = _Counted(self._notes, site, cell, call, self._keep(x), noted, False, part_of, methods)
+                node.metadata[NOTE] = _Counted(
+                    self._notes, site, cell, call, self._keep(x), noted, False, part_of, methods, whole
+                )
         if sequence_number() - before > len(set(nodes)):
-            self._inner(nodes, before, site, cell, call, part_of, methods)
+            self._inner(nodes, before, site, cell, call, part_of, methods, whole)
 
     def _inner(self, nodes: list[Any], before: int, *noted: Any) -> None:
         """Record nodes that the call created internally."""
-        site, cell, call, part_of, methods = noted
+        site, cell, call, part_of, methods, whole = noted
         waiting, seen = deque(nodes), set(nodes)
         while waiting and len(seen) < INNER:
             for source, _ in waiting.popleft().next_functions:
@@ -350,8 +330,13 @@ class TorchRecording(TorchFunctionMode, Recording):
                 if hasattr(source, "variable") or source._sequence_nr() < before:
                     continue
                 if NOTE not in source.metadata:
-                    source.metadata[NOTE] = _Counted(self._notes, site, cell, call, None, (), True, part_of, methods)
+                    source.metadata[NOTE] = _Counted(self._notes, site, cell, call, None, (), True, part_of, methods, whole)
                 waiting.append(source)
+
+    @unseen
+    def _describe_target(self, at: int, x: Any) -> RecordedOperand | None:
+        is_target = self.recorder.on and isinstance(x, torch.Tensor)
+        return self._describe_argument(at, x, site_of(user_frame(3))) if is_target else None
 
     def _describe_argument(self, at: int, x: Any, site: Any) -> RecordedOperand:
         if not isinstance(x, torch.Tensor):
@@ -521,6 +506,8 @@ class TorchRecording(TorchFunctionMode, Recording):
                     self._stepping = False
                     self._enter_mode()
                 self._rest()
+                if not self._keras.is_open and is_keras_layer(module):
+                    self._keras.open()
                 if self._calls:
                     self.recorder.on_module_enter(module, site_of(user_frame()), torch.is_grad_enabled())
             self.recorder.add_time(clock.now() - began)
@@ -531,7 +518,7 @@ class TorchRecording(TorchFunctionMode, Recording):
             with self.recorder.faults:
                 self.recorder.on_module_exit()
 
-    def before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+    def before_step(self, optimizer: Any, args: Any = (), kwargs: Any = None) -> None:
         """Global hook before an optimizer's step, whose writes are not the user's."""
         if threading.get_ident() == self.thread:
             with self.recorder.faults:
@@ -542,7 +529,7 @@ class TorchRecording(TorchFunctionMode, Recording):
                 if len(args) < 2 and not kwargs:  # a closure would be the user's own program
                     self._leave_mode()
 
-    def after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+    def after_step(self, optimizer: Any, args: Any = (), kwargs: Any = None) -> None:
         """Global hook after an optimizer's step."""
         if threading.get_ident() == self.thread:
             with self.recorder.faults:

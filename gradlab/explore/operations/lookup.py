@@ -12,6 +12,7 @@ from functools import cache
 
 from gradlab.core.properties import ORDINARY, Properties
 from gradlab.core.registry import PRIMITIVES
+from gradlab.explore.operations.keras_losses import KERAS_LOSSES
 from gradlab.explore.operations.torch_nodes import CPP_NODES, OTHER_NAMES, TORCH_NODES
 
 # "SoftmaxBackward0", "SqueezeBackwardAutogradNestedTensor0", "ExpandBackward0_copy"; a user's Function has no number.
@@ -42,7 +43,7 @@ def lookup(node_name: str) -> Properties:
     match = NUMBERED.search(node_name)
     if match is None:
         of_node = (op.properties for op in PRIMITIVES.values() if op.node_name == node_name)
-        return CPP_NODES.get(node_name) or next(of_node, ORDINARY)
+        return CPP_NODES.get(node_name) or KERAS_LOSSES.get(node_name) or next(of_node, ORDINARY)
     name = node_name[: match.start()]
     if name in TORCH_NODES:
         return TORCH_NODES[name]

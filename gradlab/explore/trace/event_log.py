@@ -59,7 +59,7 @@ class EventLog:
             "step",
             site,
             moved,
-            optimizer=type(optimizer).__name__,
+            optimizer=getattr(optimizer, "class_name", type(optimizer).__name__),
             rates=tuple(sorted(rates)),
             maximizes=any(group.get("maximize") for group in optimizer.param_groups),
             held=self._share(self.identities.keys(held)),

@@ -92,6 +92,26 @@ class RecordedCall:
         self.depth = 0 if outer is None else outer.depth + 1
 
 
+class RecordedWhole:
+    """A call of a framework's function that is shown as one operation: its name as in the framework, such as
+    "binary_crossentropy"; the name of its operation for `operations.lookup`; its arguments that get no gradient; whether it is
+    a layer, which may be an activation itself; and whether the activation after it is an operation of its own."""
+
+    __slots__ = ("given", "is_layer", "keeps_activation", "name", "operation")
+
+    def __init__(
+        self,
+        name: str,
+        operation: str,
+        given: tuple[RecordedOperand, ...] = (),
+        *,
+        is_layer: bool = False,
+        keeps_activation: bool = False,
+    ) -> None:
+        self.name, self.operation, self.given = name, operation, given
+        self.is_layer, self.keeps_activation = is_layer, keeps_activation
+
+
 class Note:
     """The record of an operation.
 
@@ -109,9 +129,11 @@ class Note:
         The function for a whole layer that it is part of, and the index of the call.
     methods : tuple of pairs of a weak reference and a code object
         The objects and methods that were running, innermost first; inside a module, only those that the module called.
+    whole : RecordedWhole or None
+        The innermost call of a framework's function that the operation is part of.
     """
 
-    __slots__ = ("call", "cell", "given", "inner", "made", "methods", "part_of", "site")
+    __slots__ = ("call", "cell", "given", "inner", "made", "methods", "part_of", "site", "whole")
 
     def __init__(
         self,
@@ -123,9 +145,20 @@ class Note:
         inner: bool = False,
         part_of: tuple[str, int] | None = None,
         methods: tuple[tuple[weakref.ref[Any], CodeType], ...] = (),
+        whole: RecordedWhole | None = None,
     ) -> None:
         self.site, self.cell, self.call, self.made, self.given, self.inner = site, cell, call, made, given, inner
-        self.part_of, self.methods = part_of, methods
+        self.part_of, self.methods, self.whole = part_of, methods, whole
+
+    @property
+    def operands(self) -> tuple[RecordedOperand, ...]:
+        """The arguments that get no gradient, of the operation and of the call that it is a part of."""
+        return (*(() if self.inner else self.given), *(() if self.whole is None else self.whole.given))
+
+    def as_whole(self) -> Note:
+        """Return the note of the call that this operation is the last part of."""
+        given = () if self.whole is None else self.whole.given
+        return Note(self.site, self.cell, self.call, self.made, given, False, self.part_of, self.methods, self.whole)
 
 
 class RecordedFailure(NamedTuple):

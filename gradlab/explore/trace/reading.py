@@ -27,6 +27,7 @@ from gradlab.explore.trace.data import Cut, Event, GraphEdge, GraphNode, ModuleC
 from gradlab.explore.trace.lines import Lines, index_of, literal, operands_of
 from gradlab.explore.trace.notes import Note, RecordedArray, RecordedCall, RecordedCut, RecordedEvent, RecordedOperand
 from gradlab.explore.trace.values import Value
+from gradlab.explore.trace.wholes import Whole, contract
 
 SETTINGS = ("dim", "dims", "dim0", "dim1", "axis", "axes", "exponent")  # shown in labels; see `labels.operation_label`
 NAMES_SHOWN = 3  # of one node
@@ -116,14 +117,17 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
     library, names, seen = reader.library, reader.names, reader.seen
     most = library.at_most(most)
     tops = [library.whole(root.node) for root in roots]
-    nodes, inputs = spine_first(library, tops, most)
+    nodes, inputs, wholes = read_graph(library, tops, most)
     reader.index = index = {node: i for i, node in enumerate(nodes)}
+    for last, call in wholes.items():
+        index |= dict.fromkeys(call.members, index[last])
     read_nodes: list[GraphNode] = []
     edges: list[GraphEdge] = []
     uses: Counter[int] = Counter()
     leaves = 0
     recorded = False
     notes = _notes(library, nodes, inputs)
+    users = Counter(source for sources in inputs for source in sources)
     for i, node in enumerate(nodes):
         operation, name = library.name_of(node), ", ".join(names.by_node.get(node, ())[:NAMES_SHOWN])
         shape, value, gradient = reader.shape(node), reader.value(node), seen.gradients.get(node)
@@ -137,20 +141,25 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
             continue
         note = notes.get(node)
         recorded |= note is not None
-        read_nodes.append(
-            reader.operation(node, note, operation, name, shape, dtype, value, gradient, [s for s in inputs[i] if s is not None])
+        whole: Whole | None = wholes.get(node)
+        if whole is not None and note is not None:
+            operation, note = whole.call.operation, note.as_whole()
+        one = reader.operation(
+            node, note, operation, name, shape, dtype, value, gradient, [s for s in inputs[i] if s is not None]
         )
+        read_nodes.append(one if whole is None else replace(one, label=whole.call.name, slopes=None))
         for argument, source in enumerate(inputs[i]):
             if source is not None:
-                alone = seen.gradients.get(source)
-                handed, share = seen.handed.get((node, argument), (alone, None if alone is None else 1.0))
+                entries = [(node, argument)] if whole is None else whole.entries[source]
+                handed, share = reader.edge_gradient(source, entries, None if whole is None else users[source])
                 edges.append(GraphEdge(index[source], i, argument, reader.shape(source), handed, share))
                 uses[index[source]] += 1
     for edge in edges:  # if one line runs several operations, only the last has the name
         if edge.source in reader.assigned and read_nodes[edge.target].place == read_nodes[edge.source].place:
             read_nodes[edge.source] = replace(read_nodes[edge.source], name="")
     for position, (root, top) in enumerate(zip(roots, tops, strict=True), start=1):
-        label = root.name or ("output" if len(roots) == 1 else f"output {position}")
+        unnamed = "loss" if top in wholes and not wholes[top].call.is_layer else "output"
+        label = root.name or (unnamed if len(roots) == 1 else f"{unnamed} {position}")
         at = index[top]
         made_by = read_nodes[at]
         if made_by.kind == "operation" and made_by.name == root.name and not uses[at]:
@@ -226,6 +235,19 @@ class Reader:
         """Return the value of a node from the sweep, or the value that still exists."""
         value: Value | None = self.seen.values.get(node)
         return self._read_pending(self.library.value_at(node)) if value is None else value
+
+    def edge_gradient(
+        self, source: Any, entries: Sequence[tuple[Any, int]], users: int | None
+    ) -> tuple[Value | None, float | None]:
+        """Return the gradient that a node passed to `source`, and its share of the gradient of `source`.
+
+        `entries` are the operations of the node that use `source`, with the number of the argument. If there are several, their
+        sum is known if the node is the only one of the `users` of `source`."""
+        alone = self.seen.gradients.get(source)
+        known: tuple[Value | None, float | None] = alone, None if alone is None else 1.0
+        if len(entries) == 1:
+            return self.seen.handed.get(entries[0], known)
+        return known if users == 1 else (None, None)
 
     def kept_value(self, kept: RecordedArray | None) -> Value | None:
         """Return the value of a recorded array."""
@@ -442,8 +464,15 @@ def spine_first(library: Library, roots: Sequence[Any], most: int | None = None)
     than `most` nodes, only those nearest to the roots are returned; other inputs are None.
 
     The parameters of an operation come directly before it, and the layers of a network are consecutive intervals. The result
-    keeps every node alive, so ids stay valid.
+    keeps every node alive, so ids stay valid. A call that is shown as one operation has one node (see `wholes`).
     """
+    return read_graph(library, roots, most)[:2]
+
+
+def read_graph(
+    library: Library, roots: Sequence[Any], most: int | None = None
+) -> tuple[list[Any], list[list[Any]], dict[Any, Whole]]:
+    """Return the nodes and their inputs as `spine_first`, and the nodes that stand for whole calls."""
     inputs: dict[Any, list[Any]] = {}
     most = library.at_most(most)
     kept = None if most is None else _nearest(library, roots, most)
@@ -455,7 +484,7 @@ def spine_first(library: Library, roots: Sequence[Any], most: int | None = None)
         return [source for source in inputs[node] if source is not None]
 
     ordered = deepest_first(roots, sources)
-    return ordered, [inputs[node] for node in ordered]
+    return contract(library, ordered, [inputs[node] for node in ordered], roots)
 
 
 def deepest_first(roots: Sequence[Any], sources: Callable[[Any], list[Any]]) -> list[Any]:

@@ -453,7 +453,7 @@ class Recorder:
     def _read_operands(self, library: Library, seen: RecordedValues, node: Any) -> None:
         """Record the arguments of an operation that get no gradient, while they exist."""
         note = library.note(node)
-        for operand in note.given if note is not None and not note.inner else ():
+        for operand in note.operands if note is not None else ():
             kept = operand.kept
             if kept is not None and kept.numbers is None and kept not in seen.given:
                 value = library.kept_value(kept)

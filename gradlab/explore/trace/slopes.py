@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
+from gradlab.explore.keras_layers import has_channels_first, is_keras_layer
 from gradlab.explore.operations import lookup
 from gradlab.explore.trace.data import Slopes
 from gradlab.explore.trace.values import Pending
@@ -56,6 +57,10 @@ def slopes_of(library: Any, node: Any, g: Any, sources: Sequence[Any], cotangent
         return None
     before = library.name_of(sources[0]) if sources and sources[0] is not None else ""
     first = len(shape) >= 4 or (len(shape) == 3 and lookup(before).channels_first)
+    note = library.note(node)
+    layer = None if note is None or note.call is None else note.call.module()
+    if is_keras_layer(layer):
+        first = len(shape) >= 3 and has_channels_first(layer)
     return library.slopes(g, handed, (FLAT * steepest, NEARLY_FLAT * steepest), 1 if first else len(shape) - 1)
 
 

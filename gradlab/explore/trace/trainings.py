@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gradlab.explore.keras_layers import own_parameters
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.module_paths import is_model
 from gradlab.explore.names import is_optimizer, modules_in
@@ -263,7 +264,7 @@ class Trainings:
     def has_part(self, value: Any, keys: set[int]) -> bool:
         """Return True if a model or an optimizer has one of these leaves, or if the value is one of them."""
         if is_model(value):
-            parts = [part for _, module in modules_in("", value) for part in vars(module).get("_parameters", {}).values()]
+            parts = [part for _, module in modules_in("", value) for _, part in own_parameters("", module)]
         elif is_optimizer(value):
             parts = [part for group in value.param_groups for part in group["params"]]
         else:

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.explore.keras_layers import activation_kind, own_parameters
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.libraries.gauging import DEAD, Gauge, flat_beyond
-from gradlab.explore.module_paths import attribute, is_model
-from gradlab.explore.names import names_in
+from gradlab.explore.module_paths import is_model
+from gradlab.explore.names import modules_in, names_in
 from gradlab.explore.sources import reachable
 
 MAX_ACTIVATIONS = 200  # maximum number of modules whose outputs are measured
@@ -183,24 +184,23 @@ def _of_model(model: Any, space: Mapping[str, Any], first: Iterable[str]) -> Wat
     starts: list[int] = []
     activations: list[Activation] = []
     seen: set[int] = set()
-    for path, module in model.named_modules():
-        name = attribute(model_name, path, model)
-        kind = type(module).__name__
+    for name, module in modules_in(model_name, model):
+        kind = activation_kind(module)
         flat = flat_beyond(kind, module)
         if (kind in DEAD or flat is not None) and len(activations) < MAX_ACTIVATIONS:
             activations.append(Activation(name, module, kind, flat))
         mine = [
-            (key, p)
-            for key, p in module.named_parameters(recurse=False)
+            (label, p)
+            for label, p in own_parameters(name, module)
             if p is not None and library_of(p) is not None and p.requires_grad and id(p) not in seen
         ]
         if mine:
             layers.append(name)
             starts.append(len(params))
-            for key, p in mine:
+            for label, p in mine:
                 seen.add(id(p))
                 params.append(p)
-                names.append(attribute(name, key, module))
+                names.append(label)
     if not params:
         raise ValueError(f"watch({model_name}): no parameter of the model requires grad, so there is nothing to watch.")
     return _make(params, names, layers, starts, tuple(activations), model, model_name)

@@ -443,8 +443,8 @@ def _frames() -> Iterator[Any]:
     frame: Any = sys._getframe(1)
     count = 0
     while frame is not None and count < FRAMES:
-        name = frame.f_code.co_filename
-        if not (name in GRADLAB_FILES or is_gradlab_file(name)) and not frame.f_globals.get("__name__", "").startswith("torch."):
+        name, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__", ""))
+        if not (name in GRADLAB_FILES or is_gradlab_file(name) or module.startswith(("torch.", "keras."))):
             count += 1
             yield frame
             if is_outermost(frame, cells.current):
