@@ -29,6 +29,7 @@ TITLES = {
     "checks.non_finite": "NaN and infinity",
     "checks.losses": "Losses with the wrong input",
     "checks.sums": "Losses with the wrong input",
+    "checks.keras_outputs": "Models of Keras",
     "errors": "Errors",
     "checks.final_state": "After a run that was not recorded",
     "checks.watched_runs": "Over many steps, with `gl.watch`",
@@ -97,7 +98,7 @@ def fence(text: str, language: str) -> str:
 
 def output_of(kind: Kind) -> str:
     """Return the first finding of a kind in its example with the fault, as `gradlab doctor` prints it."""
-    found = diagnose_example(kind.name)
+    found = diagnose_example(kind.name, library=kind.libraries[-1])
     first = next(one for one in (*found.findings, *found.remarks) if one.kind == kind.name)
     lines = [wrap(f"{'Note' if first.remark else 'Problem'}  {first.message}  [{first.kind}]")]
     return "\n".join([*lines, *([wrap(f"  → {first.fix}")] if first.fix else [])])

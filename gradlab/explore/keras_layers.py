@@ -14,6 +14,7 @@ from typing import Any
 from gradlab.explore.module_paths import attribute
 
 LAYER = "keras.src.layers.layer"  # the module of Keras that defines the class Layer
+CUSTOM = "custom"
 ACTIVATIONS = {"relu": "ReLU", "relu6": "ReLU6", "sigmoid": "Sigmoid", "tanh": "Tanh"}
 PARTS = ("_functional", "_torch_params")  # children that repeat the layers and the variables of their parent
 
@@ -102,10 +103,12 @@ def activation_kind(module: Any) -> str:
 
 
 def activation_of(layer: Any) -> str:
-    """Return the name of a layer's activation: "relu"; "" if it has none, or one that has no name."""
+    """Return the name of a layer's activation, "relu"; "" if it has none, and `CUSTOM` if it is not one of Keras."""
     function = vars(layer).get("activation")
-    name = getattr(function, "__name__", "") or getattr(type(function), "__name__", "")
-    return "" if function is None or name in ("linear", "<lambda>") else str(name)
+    if not str(getattr(function, "__module__", "keras.src.")).startswith("keras.src."):
+        return CUSTOM
+    name = str(getattr(function, "__name__", CUSTOM))
+    return "" if function is None or name == "linear" else name
 
 
 def describe_layer(path: str, layer: Any) -> str:

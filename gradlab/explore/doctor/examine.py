@@ -24,6 +24,7 @@ from gradlab.explore.doctor.checks import (
     first_step,
     frozen_parts,
     kept_history,
+    keras_outputs,
     late_parameters,
     learning_rates,
     leaves,
@@ -52,7 +53,7 @@ from gradlab.explore.doctor.checks.reduced_axes import drop_consequences_of_cons
 from gradlab.explore.doctor.checks.step_causes import drop_consequences
 from gradlab.explore.doctor.context.case import Case, join_names
 from gradlab.explore.doctor.context.code_edits import quote_as_written
-from gradlab.explore.doctor.errors import graph_errors, refusals, training_calls
+from gradlab.explore.doctor.errors import graph_errors, keras_training, refusals, training_calls
 from gradlab.explore.doctor.findings import Diagnosis, Finding
 from gradlab.explore.doctor.registry import CHECKS, ERROR, RUN, STATE, Check
 from gradlab.explore.doctor.silencing import split_ignored
@@ -60,6 +61,7 @@ from gradlab.explore.doctor.silencing import split_ignored
 ERRORS = (
     refusals,  # numbers and arrays without a backward(), tensors that NumPy refuses
     graph_errors,  # errors of backward(), and shapes, dtypes and devices that do not fit
+    keras_training,  # losses in the training of a Keras model
     training_calls,  # a GradScaler that is updated without a step, gradients that are clipped before there are any
 )
 RUNS = (
@@ -93,6 +95,7 @@ RUNS = (
     losses,  # shapes that broadcast, probabilities instead of logits
     limited_outputs,  # activations whose range does not fit the loss
     batch_softmax,  # a softmax over the batch instead of the classes
+    keras_outputs,  # last layers of Keras models that do not fit the loss
     sums,  # a sum over the batch instead of a mean
     nothing_learns,  # methods that are not called, no step at all; gradients of 0 that no check above explains
     kept_history,  # losses that are kept with the graph of their step
@@ -132,7 +135,10 @@ def examine(case: Case, checks: Iterable[Check] | None = None) -> Diagnosis:
     findings: list[Finding] = []
     unseen: list[str] = []
     seconds: dict[str, float] = {}
-    for one in (*CHECKS_OF_ERRORS, *CHECKS_OF_RUNS) if checks is None else checks:
+    chosen = (*CHECKS_OF_ERRORS, *CHECKS_OF_RUNS) if checks is None else tuple(checks)
+    for one in chosen:
+        if not one.keras and (case.failed_in_keras if one.looks_at == ERROR else case.is_of_keras):
+            case.found[one.name] = [], ""
         if one.name not in case.found:
             seconds[one.name] = _run(one, case)
         found, failure = case.found[one.name]

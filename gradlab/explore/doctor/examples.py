@@ -24,7 +24,7 @@ RUN_AS = "example.py"
 
 def for_library(source: str, library: str) -> str:
     """Return a program for PyTorch as one for gradlab, if `library` is "gradlab"."""
-    if library == "torch":
+    if library != "gradlab":
         return source
     source = re.sub(r"^import torch$", "import gradlab as torch", source, flags=re.MULTILINE)
     return re.sub(r"^(import|from) torch\b", rf"\1 {library}", source, flags=re.MULTILINE)
@@ -45,7 +45,8 @@ def diagnose_example(kind: str, *, healthy: bool = False, library: str = "torch"
         The name of a kind.
     healthy : bool, default: False
         Whether to run the healthy program, and not the one with the fault.
-    library : {"torch", "gradlab"}
+    library : {"torch", "gradlab", "keras"}
+        "keras" for the kinds of models of Keras.
     recorded : bool, optional
         Whether to record the run. Default: if the kind is found in recorded runs (see `looks_at`).
 

@@ -45,8 +45,8 @@ class Kind:
     remedy : str
         What to do.
     fault : str
-        A program with the fault, for PyTorch, with its imports. `#!` at the end of a line marks the line that the finding names;
-        a fault without a mark has no line.
+        A program with the fault, for PyTorch or Keras, with its imports. `#!` at the end of a line marks the line that the
+        finding names; a fault without a mark has no line.
     healthy : str
         A program like it in which nothing is wrong.
     notes : bool
@@ -84,12 +84,15 @@ class Check:
         not recorded.
     of_each_loss : bool
         Whether it is also applied to the graphs of the other losses of a training.
+    keras : bool
+        Whether its sentences are right for models of Keras, to which others are not applied.
     """
 
     find: Callable[[Any], Iterable[Any]]
     kinds: tuple[str, ...]
     looks_at: str = RUN
     of_each_loss: bool = False
+    keras: bool = False
 
     @property
     def name(self) -> str:
@@ -142,7 +145,9 @@ def _replace_each(name: str, fault: str, changes: Mapping[str, str]) -> str:
     return program
 
 
-def check(*kinds: str, looks_at: str = RUN, of_each_loss: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def check(
+    *kinds: str, looks_at: str = RUN, of_each_loss: bool = False, keras: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as a check that reports findings of the given kinds. See `Check` for the arguments.
 
     A kind may be declared in another module.
@@ -151,7 +156,7 @@ def check(*kinds: str, looks_at: str = RUN, of_each_loss: bool = False) -> Calla
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if any(one.name == function.__name__ for one in CHECKS):
             raise ValueError(f"two checks are named {function.__name__!r}")
-        CHECKS.append(Check(function, kinds, looks_at, of_each_loss))
+        CHECKS.append(Check(function, kinds, looks_at, of_each_loss, keras))
         return function
 
     return register

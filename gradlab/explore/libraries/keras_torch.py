@@ -18,7 +18,8 @@ from gradlab.explore.libraries.replacing import give_back, replace
 from gradlab.explore.trace.notes import RecordedOperand, RecordedWhole
 
 PENALTIES = ("L1", "L2", "L1L2", "OrthogonalRegularizer")  # classes of keras.regularizers
-LOGITS = "WithLogits"  # at the end of the name of an operation whose predictions are logits
+# At the end of the name of an operation: its predictions are logits; its classes are not on the last axis.
+LOGITS, OTHER_AXIS = "WithLogits", "OverAxis"
 
 
 class KerasOptimizer:
@@ -137,8 +138,9 @@ class KerasCalls:
             return None
         operand = self._describe(1, y_true)
         name = str(function.__name__)
-        logits = LOGITS if held.get("_fn_kwargs", {}).get("from_logits") else ""
-        operation = f"Keras {name.title().replace('_', '')}{logits}"
+        settings = held.get("_fn_kwargs", {})
+        how = LOGITS if settings.get("from_logits") else "" if settings.get("axis", -1) == -1 else OTHER_AXIS
+        operation = f"Keras {name.title().replace('_', '')}{how}"
         return RecordedWhole(name, operation, () if operand is None else (operand,))
 
     def _penalty(self, penalty: Any, *_: Any, **__: Any) -> RecordedWhole:

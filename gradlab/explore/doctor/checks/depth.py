@@ -180,7 +180,7 @@ class Path:
     log: float
 
 
-@check("vanishing", "exploding", "recurrent", of_each_loss=True)
+@check("vanishing", "exploding", "recurrent", of_each_loss=True, keras=True)
 def find_vanishing_and_exploding(case: Case) -> Iterable[Finding]:
     """Find gradients that vanish or explode over layers or over steps."""
     if not has_gradients(case.trace):
@@ -370,7 +370,7 @@ def _explain_cause(
         node = flow.nodes[weights[0]] if weights else None
         value = node.value if node is not None else None
         weight_scale = ""
-        fix = "Scale the weights so that each layer keeps the norm: nn.init.xavier_normal_ or nn.init.kaiming_normal_."
+        fix = "Scale the weights so that each layer keeps the norm, as Xavier and He initialisation do."
         if node is not None and value is not None and node.shape is not None and len(node.shape) >= 2:
             fans = node.shape[0] * math.prod(node.shape[2:]), node.shape[1] * math.prod(node.shape[2:])
             fan_in = fans[1] if _has_output_rows(flow, members, weights[0]) else fans[0]
@@ -482,7 +482,7 @@ def _finding_of_recurrence(flow: Flow, leaf: int, uses: list[int], first: float,
     evidence = {"steps": steps, "first": first, "last": last, "each": each, "start": uses[0], "end": at, "leaf": leaf}
     module = flow.nodes[at].module
     name = f"`{node.name or node.label}`"
-    what = f"{flow.code(at)}{flow.place(at)}" + (f" (in `{module}`)" if module else "")
+    what = f"{flow.code(at)}{flow.place(at)}" + (f" (in `{module}`)" if module and not flow.case.is_of_keras else "")
     effect = "so the first steps learn nothing" if small else "which outweighs all other steps"
     message = (
         f"{what} runs {steps} times with the same {name}, and each step scales the gradient by {digits(each)}: its norm "
@@ -499,5 +499,6 @@ def _finding_of_recurrence(flow: Flow, leaf: int, uses: list[int], first: float,
             "at early steps."
         )
     else:
-        fix = "Start from an orthogonal matrix of scale 1, or clip the gradients with nn.utils.clip_grad_norm_."
+        clip = "`clipnorm=1.0` in the optimizer" if flow.case.is_of_keras else "nn.utils.clip_grad_norm_"
+        fix = f"Start from an orthogonal matrix of scale 1, or clip the gradients with {clip}."
     return Finding("recurrent", message, flow.line(at), at, fix, evidence, worth=5.0)

@@ -70,7 +70,7 @@ class EqualLayer:
     steps: int
 
 
-@check("equal-units")
+@check("equal-units", keras=True)
 def find_equal_units(case: Case) -> Iterable[Finding]:
     """Find hidden layers whose weights moved and whose units are all equal."""
     if not has_gradients(case.trace):

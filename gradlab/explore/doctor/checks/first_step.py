@@ -74,7 +74,7 @@ declare(
 )
 
 
-@check("first-loss", "saturated", "dead")
+@check("first-loss", "saturated", "dead", keras=True)
 def find_faults_of_first_step(case: Case) -> Iterable[Finding]:
     """Find a first loss that is far above that of equal probabilities, and layers that are saturated or dead at the start."""
     flow = first_flow(case)

@@ -179,7 +179,7 @@ def _unreachable_targets(flow: Flow, i: int, maker: int) -> Finding | None:
         return None
     low, high = flow.properties[maker].low, flow.properties[maker].high
     least, greatest = extremes(value)
-    if not _is_far_outside(value, low, high):
+    if not is_far_outside(value, low, high):
         return None
     is_certain = share_outside(value, low, high) >= MIN_SHARE and targets.kind == "input"
     if math.isinf(high):
@@ -234,7 +234,7 @@ def share_outside(value: Value, low: float, high: float) -> float:
     return max(0.0, negative / -outside)
 
 
-def _is_far_outside(value: Value, low: float, high: float) -> bool:
+def is_far_outside(value: Value, low: float, high: float) -> bool:
     """Return whether a target is so far outside a range that noise does not explain it."""
     least, greatest = extremes(value)
     if math.isfinite(low) and math.isfinite(high):

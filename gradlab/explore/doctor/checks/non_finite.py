@@ -127,7 +127,7 @@ class Birth:
     seen: int = 0  # the first node whose recorded value contains it
 
 
-@check("nan-born", "inf-born", "nan-input")
+@check("nan-born", "inf-born", "nan-input", keras=True)
 def find_non_finite(case: Case) -> Iterable[Finding]:
     """Find inputs and operations that make the loss or a gradient NaN or infinite. If a GradScaler keeps skipping steps because
     of them, `loss_scale` reports it."""

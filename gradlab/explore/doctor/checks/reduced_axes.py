@@ -65,7 +65,8 @@ def find_constant_results(flow: Flow) -> tuple[list[Finding], set[int]]:
         if not leaves or _learn_elsewhere(flow, leaves):
             continue
         explained.update(leaves)
-        findings.append(_report(flow, one, leaves))
+        if not any(flow.nodes[edge.target].operation.startswith("Keras ") for edge in flow.uses[i]):  # see `keras_outputs`
+            findings.append(_report(flow, one, leaves))
     return findings[::-1], explained
 
 

@@ -59,6 +59,8 @@ def _follows(finding: Finding, cause: Finding) -> bool:
         return finding.kind == "accumulated" and ".zero_grad()`" in cause.fix
     if cause.kind == "scaled-step":
         return finding.kind in ("update-ratio", "inf-born", "nan-born", "nan-input")
+    if cause.kind == "not-probabilities":  # 0 divided by the sum 0
+        return finding.kind in ("nan-born", "inf-born") and finding.node == cause.node
     if cause.kind == "clipped-to-nothing":
         return finding.kind == "step-before-backward" or "stuck" in finding.evidence
     if cause.kind == "step-before-backward":

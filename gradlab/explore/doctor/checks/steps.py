@@ -152,7 +152,7 @@ declare(
 )
 
 
-@check("zero-learning-rate")
+@check("zero-learning-rate", keras=True)
 def find_zero_learning_rates(case: Case) -> Iterable[Finding]:
     """Find optimizers whose learning rates are 0 in each of at least two steps."""
     for optimizer in dict.fromkeys(event.whose for event in case.steps):
@@ -169,7 +169,7 @@ def find_zero_learning_rates(case: Case) -> Iterable[Finding]:
             )
 
 
-@check("ascent", "update-ratio", "underflow")
+@check("ascent", "update-ratio", "underflow", keras=True)
 def find_wrong_steps(case: Case) -> Iterable[Finding]:
     """Find steps that increase the loss, are too long or too short, or oscillate."""
     trace = case.trace

@@ -115,7 +115,7 @@ declare(
 )
 
 
-@check("dead", "saturated")
+@check("dead", "saturated", keras=True)
 def find_dead_and_saturated_units(case: Case) -> Iterable[Finding]:
     """Find dead and saturated units."""
     if not has_gradients(case.trace):

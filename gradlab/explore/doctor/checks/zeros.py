@@ -136,7 +136,7 @@ declare(
 )
 
 
-@check("cancelled", "zero-factor", "underflow")
+@check("cancelled", "zero-factor", "underflow", keras=True)
 def find_zero_gradients(case: Case) -> Iterable[Finding]:
     """Find leaves whose gradient is exactly 0 or only rounding errors."""
     if not has_gradients(case.trace):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ from gradlab.explore.doctor.context.earlier_cells import Past
 from gradlab.explore.doctor.context.program import Program
 from gradlab.explore.doctor.context.scene import Scene
 from gradlab.explore.doctor.findings import join
+from gradlab.explore.keras_layers import is_keras_layer, own_parameters
 from gradlab.explore.libraries import library_of
 from gradlab.explore.module_paths import attribute, is_model
 from gradlab.explore.names import is_optimizer, loop_leftovers, modules_in, names_in
@@ -194,6 +196,23 @@ class Case:
         return self.trace.sweep
 
     @cached_property
+    def is_of_keras(self) -> bool:
+        """True if the graph is that of a Keras model."""
+        paths = {node.module for node in self.trace.nodes if node.module} if self.trace is not None else ()
+        return any(self.keras_layer(path) is not None for path in paths)
+
+    def keras_layer(self, path: str) -> Any:
+        """Return the Keras layer with a path, "model.layers[1]", or with a name of its own; None if there is none."""
+        layer = self.modules.get(path, self.namespace.get(path))
+        return layer if is_keras_layer(layer) else None
+
+    @cached_property
+    def failed_in_keras(self) -> bool:
+        """True if the error was raised in Keras, or passed through it."""
+        frames = traceback.walk_tb(None if self.error is None else self.error.__traceback__)
+        return any(str(frame.f_globals.get("__name__", "")).startswith("keras.") for frame, _ in frames)
+
+    @cached_property
     def scene(self) -> Scene | None:
         """The traceback of the error; None without an error, or if no code of the user's led to it."""
         scene = None if self.error is None else Scene(self.error, self.namespace)
@@ -243,7 +262,7 @@ class Case:
             for name, value in self.namespace.items()
             if not name.startswith("_") and name not in passing and is_model(value)
         }
-        inside = {id(part) for model in models.values() for _, part in model.named_modules() if part is not model}
+        inside = {id(part) for model in models.values() for _, part in modules_in("", model) if part is not model}
         return {name: model for name, model in models.items() if id(model) not in inside}
 
     @cached_property
@@ -262,7 +281,7 @@ class Case:
         listed: dict[int, str] = {}
         for name, model in self.models.items():
             for whole, module in modules_in(name, model):
-                for parameter in module.parameters(recurse=False):
+                for _, parameter in own_parameters(whole, module):
                     homes.setdefault(id(parameter), (name, whole))
                 for name_inside, kept in vars(module).items():
                     for label, part in _modules_in_list(name_inside, kept):

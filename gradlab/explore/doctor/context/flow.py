@@ -10,6 +10,7 @@ from functools import cached_property
 
 from gradlab.core.properties import Properties
 from gradlab.explore.doctor.context.case import Case
+from gradlab.explore.keras_layers import describe_layer
 from gradlab.explore.operations import lookup
 from gradlab.explore.trace.data import GraphEdge, Operand, Trace
 from gradlab.explore.trace.values import Value
@@ -132,6 +133,15 @@ class Flow:
         found = AXES.search(self.nodes[i].label)
         return tuple(map(int, found[1].split(", "))) if found is not None else ()
 
+    def layer_at(self, i: int) -> int:
+        """Return the product with weights that a node is, or to which it adds a bias; `i` itself if there is none."""
+        if self.properties[i].adds and len(self.inputs[i]) == 2:
+            sources = [edge.source for edge in self.inputs[i]]
+            products = [source for source in sources if self.weights[source] is not None]
+            if len(products) == 1 and any(self.leaf_of(source) is not None for source in sources):
+                return products[0]
+        return i
+
     def origin_of(self, i: int) -> int:
         """Return the node that node `i` is a reshaped copy or a part of; `i` itself if it was computed."""
         while self.properties[i].moves in ("layout", "part", "cast") and len(self.inputs[i]) == 1:
@@ -191,15 +201,25 @@ class Flow:
         return {call.path: call.kind for call in self.trace.calls}
 
     @cached_property
+    def keras_layers(self) -> dict[str, str]:
+        """The layers of Keras that were called, "`model.layers[1]` (Dense 'dense_1')", by their paths."""
+        paths = self.kinds if self.case.is_of_keras else ()
+        return {path: describe_layer(path, layer) for path in paths if (layer := self.case.keras_layer(path)) is not None}
+
+    @cached_property
     def keys(self) -> dict[int, int]:
         """The keys of the leaves, by node."""
         return {leaf.node: leaf.key for leaf in self.trace.leaves if leaf.node is not None}
 
     def code(self, i: int) -> str:
-        """Return the code of a node in backticks; its operation if the code is not known."""
+        """Return the code of a node in backticks; its operation if the code is not known. In Keras, return the layer."""
         node = self.nodes[i]
         if node.kind == "leaf":
             return f"`{node.name or node.label}`"
+        if node.module in self.keras_layers:
+            return self.keras_layers[node.module]
+        if node.operation.startswith("Keras "):
+            return f"`{node.label}`"
         source = node.place.source if node.place is not None else ""
         if source and len(source) <= MAX_CODE_LENGTH:
             return f"`{source}`"

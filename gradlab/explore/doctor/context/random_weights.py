@@ -10,6 +10,7 @@ from gradlab.explore.doctor.context.case import Case, join_names
 from gradlab.explore.doctor.context.code_edits import after, instead
 from gradlab.explore.doctor.context.definitions import enclosing_class, find_attribute_definition, find_definition, module_class
 from gradlab.explore.doctor.context.flow import Flow, leaf_names
+from gradlab.explore.doctor.context.keras_models import change_layer
 
 CONSTANT_INITIALISERS = ("zeros_", "constant_")  # in nn.init
 FILLING_METHODS = (*CONSTANT_INITIALISERS, "zero_", "fill_", "apply", "mul_", "copy_", "load_state_dict")
@@ -23,10 +24,16 @@ def random_weights_advice(flow: Flow, zeros: Sequence[int], *, keep_last: bool =
     names = leaf_names(flow, wanted) if wanted else []
     if not names:
         return "Draw one of them at random where it is made."
-    pieces = [_where_made(flow, name) for name in names]
+    pieces = [_without_initialiser(flow, name) if flow.case.is_of_keras else _where_made(flow, name) for name in names]
     code = f": {' and '.join(pieces)}" if all(pieces) else ""
     they_are = "it is" if len(names) == 1 else "they are"
     return f"Draw {join_names(names)} at random where {they_are} made, before the training{code}."
+
+
+def _without_initialiser(flow: Flow, name: str) -> str:
+    """Return the edit that leaves out the initialiser of a weight of a Keras layer, as Keras draws weights by default."""
+    path, _, weight = name.rpartition(".")
+    return change_layer(flow.case, path, **{f"{weight}_initializer": None})
 
 
 def _where_made(flow: Flow, name: str) -> str:
