@@ -159,7 +159,8 @@ def script_environment(program: Program) -> Iterator[ModuleType]:
         if own_main is not None:
             sys.modules["__main__"] = own_main
         linecache.cache.pop(program.filename, None)
-        for name in [name for name, one in list(sys.modules.items()) if name not in known and _is_from(program.import_folder, one)]:
+        new = [(name, one) for name, one in list(sys.modules.items()) if name not in known]
+        for name in [name for name, one in new if _is_from(program.import_folder, one)]:
             del sys.modules[name]
 
     with _import_first_from(program.import_folder), scope_guard(begin, end) as module:
