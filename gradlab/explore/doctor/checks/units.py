@@ -6,7 +6,7 @@ output has no gradient are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gradlab.explore.doctor.context.case import Case, join_names
 from gradlab.explore.doctor.context.flow import (
@@ -36,6 +36,7 @@ MIN_PLACES = 32
 MIN_SATURATED_SHARE = 0.9
 MIN_ELEMENTS = 8  # of a node; with fewer a share of 0.9 is the same as all of them
 MIN_ELEMENTS_OF_LINE = 32  # of all nodes of one line together, as many as `MIN_PLACES`
+FEW_ELEMENTS = 64  # of a node, below which all may be inactive in one batch only
 MIN_ROWS = 16  # of a softmax; a smaller batch may be learnt, and its rows one-hot
 MIN_SHARE_OF_CALLS = 0.2  # of the nodes of one line: one of the four gates of an LSTM
 
@@ -286,6 +287,8 @@ def _find_blocked_leaves(flow: Flow, lost: LostGradients, reported: set[int]) ->
             continue
         if node.slopes is None or not node.slopes.elements or _is_minimised(flow, lost, at):
             continue
+        if node.slopes.elements < FEW_ELEMENTS and _passes_elsewhere(flow, leaves):
+            continue
         given = flow.nodes[flow.inputs[at][0].source].value
         between = ""
         evidence: dict[str, object] = {"elements": node.slopes.elements, "leaves": tuple(leaf_names(flow, leaves))}
@@ -305,6 +308,18 @@ def _find_blocked_leaves(flow: Flow, lost: LostGradients, reported: set[int]) ->
             evidence,
             worth=5.0,
         )
+
+
+def _passes_elsewhere(flow: Flow, leaves: Sequence[int]) -> bool:
+    """Return whether one of the two sweeps before this one, or a later one, brought leaves a gradient: then they get none for a
+    batch of few elements only."""
+    for leaf in leaves:
+        timeline = flow.case.timelines.get(flow.keys.get(leaf, 0), ())
+        earlier = [entry.arrived for swept, entry in timeline if swept.number < flow.trace.sweep]
+        later = [entry.arrived for swept, entry in timeline if swept.number > flow.trace.sweep]
+        if (len(earlier) > 1 and any(earlier[-2:])) or any(later):
+            return True
+    return False
 
 
 def _advise_flat_units(flow: Flow, at: int) -> str:
