@@ -6,28 +6,25 @@ layers. Keras is never imported here: a layer is recognised by its class.
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from gradlab.explore.module_paths import attribute
 
 LAYER = "keras.src.layers.layer"  # the module of Keras that defines the class Layer
 CUSTOM = "custom"
 ACTIVATIONS = {"relu": "ReLU", "relu6": "ReLU6", "sigmoid": "Sigmoid", "tanh": "Tanh"}
+LEFT_OUT = ("name", "dtype", "trainable", "data_format")  # arguments that every layer has, or that models share
 PARTS = ("_functional", "_torch_params")  # children that repeat the layers and the variables of their parent
 
 
 def is_keras_layer(value: Any) -> bool:
     """Return whether a value is a layer or a model of Keras."""
-    kind: Any = type(value)
-    return LAYER in sys.modules and _is_layer_class(kind)
-
-
-@cache
-def _is_layer_class(kind: type) -> bool:
-    return any(one.__name__ == "Layer" and one.__module__ == LAYER for one in kind.__mro__)
+    return LAYER in sys.modules and any(one.__name__ == "Layer" and one.__module__ == LAYER for one in type(value).__mro__)
 
 
 def is_own_layer(value: Any) -> bool:
@@ -35,10 +32,26 @@ def is_own_layer(value: Any) -> bool:
     return is_keras_layer(value) and type(value).__module__.startswith(f"{LAYER.rpartition('.')[0]}.")
 
 
+def is_unbuilt(model: Any) -> bool:
+    """Return whether a layer of a Keras model gets its weights when it is called."""
+    return is_keras_layer(model) and any(not getattr(part, "built", True) for _, part in modules_of("", model))
+
+
 def has_channels_first(layer: Any) -> bool:
     """Return whether axis 1 of the output of a Keras layer has the channels, and not the last axis."""
     default = sys.modules["keras"].config.image_data_format()
     return str(vars(layer).get("data_format", default)) == "channels_first"
+
+
+def settings_of(layer: Any) -> str:
+    """Return the arguments with which a Keras layer was made, without defaults: "units=8, activation='relu'"."""
+    config = layer.get_config()
+    shown = []
+    for name, parameter in inspect.signature(type(layer).__init__).parameters.items():
+        value = activation_of(layer) if name == "activation" else config.get(name)
+        if value and name not in LEFT_OUT and value != parameter.default and isinstance(value, (int, float, str, tuple)):
+            shown.append(f"{name}={value!r}")
+    return ", ".join(shown)
 
 
 def modules_of(name: str, model: Any) -> list[tuple[str, Any]]:
@@ -75,7 +88,7 @@ def _children(name: str, layer: Any) -> list[tuple[str, Any]]:
         found += [(f"{name}.{key}[{at!r}]", child) for at, child in items if is_keras_layer(child)]
     known = {id(child) for _, child in found}
     for i, child in enumerate(getattr(layer, "layers", ())):
-        if id(child) not in known:
+        if id(child) not in known and type(child).__name__ != "InputLayer":
             found.append((f"{name}.layers[{i}]", child))
     return found
 
@@ -109,6 +122,16 @@ def activation_of(layer: Any) -> str:
         return CUSTOM
     name = str(getattr(function, "__name__", CUSTOM))
     return "" if function is None or name == "linear" else name
+
+
+def to_tensors(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a Keras model with tensors in place of NumPy's arrays, which Keras would convert itself."""
+    convert = sys.modules["keras"].ops.convert_to_tensor
+
+    def one(value: Any) -> Any:
+        return convert(value) if isinstance(value, np.ndarray) else value
+
+    return tuple(map(one, args)), {key: one(value) for key, value in kwargs.items()}
 
 
 def describe_layer(path: str, layer: Any) -> str:

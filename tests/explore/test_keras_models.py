@@ -12,6 +12,7 @@ keras = pytest.importorskip("keras")
 torch = pytest.importorskip("torch")
 from keras import layers  # noqa: E402
 
+import gradlab as gl  # noqa: E402
 from gradlab.explore.keras_layers import keras_layers, keras_parameters  # noqa: E402
 from gradlab.explore.names import module_names, names_in  # noqa: E402
 from gradlab.explore.trace.recorder import Recorder  # noqa: E402
@@ -154,3 +155,57 @@ def test_a_recorded_training_is_the_same_training():
         ends.append((history.history["loss"], model.get_weights()))
     assert ends[0][0] == ends[1][0]
     assert all(np.array_equal(a, b) for a, b in zip(ends[0][1], ends[1][1], strict=True))
+
+
+class Reader(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.rnn = layers.Embedding(20, 8), layers.Bidirectional(layers.LSTM(4))
+        self.head = keras.Sequential([layers.Dropout(0.5), layers.Dense(2, activation="softmax")])
+
+    def call(self, tokens, training=False):
+        return self.head(self.rnn(self.embed(tokens)), training=training)
+
+
+def calls_of(graph):
+    """Return the modules and functions that the summary of a run lists, with their depths."""
+    waiting, found = list(reversed(graph.run.tree)), []
+    while waiting:
+        part = waiting.pop()
+        found.append((part.depth, part.path, part.kind))
+        waiting += reversed(part.parts)
+    return found
+
+
+def test_a_run_has_the_layers_of_the_user_and_no_operations_inside_them():
+    model = keras.Sequential([keras.Input((8, 8, 1)), layers.Conv2D(4, 3, activation="relu"), layers.BatchNormalization()])
+    for layer in (layers.MaxPooling2D(), layers.Flatten(), layers.Dense(3, activation="gelu")):
+        model.add(layer)
+    graph = gl.graph(model, np.ones((2, 8, 8, 1), "float32"))
+    kinds = ["Conv2D", "BatchNormalization", "MaxPooling2D", "Flatten", "Dense"]
+    expected = [(1, f"model.layers[{i}]", kind) for i, kind in enumerate(kinds)]
+    assert calls_of(graph) == [(0, "model", "Sequential"), *expected]
+    assert "model(inputs): Sequential" in graph.text() and "evaluation mode" in graph.text()
+    assert f"Parameters: {sum(weight.value.numel() for weight in model.trainable_weights)}" in graph.text()
+    assert "The model takes a tensor of shape (batch, 8, 8, 1)." in error_of(gl.graph, model)
+    assert graph.run.whole["model.layers[0]"] == "Conv2D(filters=4, kernel_size=(3, 3), activation='relu')"
+    assert graph.run.whole["model.layers[4]"] == "Dense(units=3, activation='gelu')"
+
+
+def test_a_run_of_a_model_that_gets_its_weights_when_it_is_called():
+    reader, tokens = Reader(), np.arange(12).reshape(2, 6)
+    graph = gl.graph(reader, tokens, training=True)
+    expected = [(0, "reader", "Reader"), (1, "reader.embed", "Embedding"), (1, "reader.rnn", "Bidirectional")]
+    expected += [(1, "reader.head", "Sequential"), (2, "reader.head.layers[0]", "Dropout"), (2, "reader.head.layers[1]", "Dense")]
+    assert calls_of(graph) == expected
+    assert (
+        f"Parameters: {sum(weight.value.numel() for weight in reader.weights if weight.trainable)}" in graph.text()
+        and "training mode" in graph.text()
+    )
+    assert "call graph(model, tokens) with the arguments of Reader.call(tokens, training=False)" in error_of(gl.graph, reader)
+
+
+def error_of(function, *args):
+    with pytest.raises(TypeError) as caught:
+        function(*args)
+    return str(caught.value)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from gradlab.explore.keras_layers import is_keras_layer
 from gradlab.explore.module_paths import is_model
 
 DEEP = 6  # levels of containers
@@ -55,11 +56,15 @@ def tensors_in(values: Any, is_tensor: Callable[[Any], bool]) -> list[Any]:
 
 # ----------------------------------------------------------------------------------------------- arguments of a model
 def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
-    """Return the signature of a model's `forward`, or of a function; None if it is unknown."""
+    """Return the signature of a model's `forward`, of the `call` of a Keras model, or of a function; None if it is unknown."""
     try:
-        return inspect.signature(function.forward if is_model(function) else function)  # type: ignore[attr-defined]
+        return inspect.signature(getattr(function, _method(function)) if is_model(function) else function)
     except (TypeError, ValueError):
         return None
+
+
+def _method(model: Any) -> str:
+    return "call" if is_keras_layer(model) else "forward"
 
 
 def name_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -93,7 +98,7 @@ def _needs(
     function: Any, signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: TypeError
 ) -> str:
     name = type(function).__name__ if is_model(function) else getattr(function, "__name__", type(function).__name__)
-    what = f"{name}.forward" if is_model(function) else name
+    what = f"{name}.{_method(function)}" if is_model(function) else name
     plain = signature.replace(
         parameters=[one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()],
         return_annotation=inspect.Signature.empty,
@@ -118,6 +123,12 @@ def describe_first_layer(model: Any) -> str:
     """Return a sentence on the input of the first layer that has a fixed one, or "" if none is known."""
     if not is_model(model):
         return ""
+    if is_keras_layer(model):
+        # It has no shape if it is not built, and several shapes if it has several inputs.
+        shape: Any = getattr(model, "input_shape", None)
+        known = isinstance(shape, tuple) and all(isinstance(one, (int, type(None))) for one in shape)
+        axes = ", ".join("…" if one is None else str(one) for one in shape[1:]) if known else ""
+        return f"The model takes a tensor of shape (batch, {axes})." if known else ""
     for path, module in model.named_modules():
         shape = _input_of(module)
         if shape:

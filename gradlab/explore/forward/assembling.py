@@ -9,6 +9,7 @@ from typing import Any
 
 from gradlab.explore.forward.labels import READS
 from gradlab.explore.forward.run import LIBRARIES, ModuleRun, OwnedTensor, Run, RunNode
+from gradlab.explore.keras_layers import is_keras_layer, is_own_layer, settings_of
 from gradlab.explore.labels import shorten
 from gradlab.explore.markup import shape_text
 from gradlab.explore.module_paths import CALL, is_below, prefixes, without_root
@@ -181,7 +182,7 @@ def assemble(run: Run) -> Assembled:
 
 
 def _is_librarys(module: Any) -> bool:
-    return type(module).__module__.partition(".")[0] in LIBRARIES
+    return is_own_layer(module) or type(module).__module__.partition(".")[0] in LIBRARIES
 
 
 def _depth(call: ModuleRun) -> int:
@@ -341,7 +342,7 @@ def _in_order(run: Run) -> list[Any]:
 
 def _settings(module: Any) -> str:
     try:
-        return str(module.extra_repr()).replace("\n", " ")
+        return settings_of(module) if is_keras_layer(module) else str(module.extra_repr()).replace("\n", " ")
     except Exception:  # noqa: BLE001  (the user's)
         return ""
 

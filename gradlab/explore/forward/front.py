@@ -16,6 +16,7 @@ from gradlab.explore.forward.assembling import assemble
 from gradlab.explore.forward.failing import add_failed_call
 from gradlab.explore.forward.forward_graph import Failure, ForwardGraph
 from gradlab.explore.forward.run import Run
+from gradlab.explore.keras_layers import is_keras_layer, is_unbuilt, to_tensors
 from gradlab.explore.labels import shorten
 from gradlab.explore.libraries import adapters
 from gradlab.explore.module_paths import is_model
@@ -62,6 +63,8 @@ def draw_run(
         If the arguments do not fit the signature of the function, or no tensor takes part in the run.
     """
     model = getattr(function, "_orig_mod", function) if is_model(function) else function  # the model that torch.compile wraps
+    if is_keras_layer(model):
+        args, kwargs = to_tensors(args, kwargs)
     named = name_arguments(model, args, kwargs)
     models = models_in(space)
     name = getattr(model, "__name__", "model")
@@ -83,6 +86,7 @@ def draw_run(
         unfold=unfold,
         values=values,
         timed=timed,
+        training=bool(kwargs.get("training")),
     )
     try:
         if graph is None:
@@ -95,8 +99,8 @@ def draw_run(
 
 
 def _initialize(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Call a model once if it has parameters without a shape, which the first call initialises."""
-    if not is_model(model) or not any(map(_is_uninitialized, chain(model.parameters(), model.buffers()))):
+    """Call a model once if it has parameters without a shape, or layers of Keras without weights, which the first call makes."""
+    if not is_model(model) or not (is_unbuilt(model) or any(map(_is_uninitialized, chain(model.parameters(), model.buffers())))):
         return
     for library in adapters():
         if library.owns_module(model):
@@ -127,6 +131,7 @@ def record(
     unfold: Sequence[str] = (),
     values: bool = False,
     timed: bool = False,
+    training: bool = False,
 ) -> tuple[ForwardGraph | None, Any, Exception | None]:
     """Call a function and return the graph of the run, its result, and the exception that ended it.
 
@@ -146,13 +151,16 @@ def record(
         The model whose buffers are restored afterwards, with the state of the random generators.
     caller, limit, unfold, values, timed
         See `draw_run`.
+    training : bool
+        See `Run`.
     """
     runs = []
     for library in adapters():
         own = {key: one for key, one in models.items() if library.owns_module(one)}
         if kept is not None and not own:
             continue
-        run = Run(library, {key: one for key, one in names.items() if library.is_tensor(one)}, values=values, timed=timed)
+        own_names = {key: one for key, one in names.items() if library.is_tensor(one)}
+        run = Run(library, own_names, values=values, timed=timed, training=training)
         with run.faults:
             for key, one in own.items():
                 run.own(key, one)

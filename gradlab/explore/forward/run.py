@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.forward.arguments import named_tensors, tensors_in
-from gradlab.explore.keras_layers import modules_of, own_parameters
+from gradlab.explore.keras_layers import is_keras_layer, is_own_layer, modules_of, own_parameters
 from gradlab.explore.libraries.memory import Region, covers, may_overlap
 from gradlab.explore.markup import shape_text
 from gradlab.explore.module_paths import attribute
@@ -191,6 +191,8 @@ class Run:
         The user's names for tensors.
     values, timed : bool
         Summarize the values of results, and time calls.
+    training : bool
+        Models of Keras are called with `training=True`. They have no training mode of their own.
 
     Attributes
     ----------
@@ -207,9 +209,15 @@ class Run:
     """
 
     def __init__(
-        self, library: Any, names: Mapping[str, Any] | None = None, *, values: bool = False, timed: bool = False
+        self,
+        library: Any,
+        names: Mapping[str, Any] | None = None,
+        *,
+        values: bool = False,
+        timed: bool = False,
+        training: bool = False,
     ) -> None:
-        self.library, self.values, self.timed = library, values, timed
+        self.library, self.values, self.timed, self.training = library, values, timed, training
         self.nodes: list[RunNode] = []
         self.modules: list[ModuleRun] = []
         self.module: ModuleRun | None = None
@@ -224,6 +232,7 @@ class Run:
         self._paths: dict[int, str] = {}
         self._before: list[Any] = list((names or {}).values())  # kept alive, so that no later tensor gets the id of one of these
         self._written: dict[Any, list[Write]] = {}  # by memory
+        self._inside = 0  # modules that run inside a layer of Keras, which is shown as a whole
 
     # ------------------------------------------------------------------------------------------ models and their tensors
     def own(self, name: str, model: Any) -> None:
@@ -278,6 +287,9 @@ class Run:
         if len(self.nodes) >= MOST:
             self.truncated = True
             return
+        is_same = node.function == "to" and any(one is two for one in results for two in arguments)
+        if is_same and self.module is not None and is_keras_layer(self.module.module):
+            return  # a model of Keras asks for the dtype that a tensor has
         library = self.library
         node.sources, node.module = self.sources(arguments), self.module
         if results:
@@ -410,12 +422,16 @@ class Run:
     # ------------------------------------------------------------------------------------------------------------ modules
     def on_module_enter(self, module: Any, site: Any, given: Any = ()) -> None:
         """Begin a module call."""
+        if self._inside or (self.module is not None and is_own_layer(self.module.module)):
+            self._inside += 1
+            return
         path = self._paths.get(id(module))
         if path is None:  # created in the run, or not in a known model
             self.own(type(module).__name__, module)
             path = self._paths[id(module)]
         outer = self.module
-        call = ModuleRun(path, type(module).__name__, outer, site, module, bool(getattr(module, "training", True)))
+        training = self.training if is_keras_layer(module) else bool(getattr(module, "training", True))
+        call = ModuleRun(path, type(module).__name__, outer, site, module, training)
         call.given = tensors_in(given, self.library.is_tensor)
         call.handled = sys.exc_info()[1]
         if outer is not None:
@@ -425,6 +441,9 @@ class Run:
 
     def on_module_exit(self, result: Any) -> None:
         """End the innermost module call. It failed if an exception is being raised."""
+        if self._inside:
+            self._inside -= 1
+            return
         call = self.module
         if call is None:
             return
