@@ -130,7 +130,7 @@ class KerasSteps(KerasOptimizer):
     def __init__(self, optimizer: Any, variables: list[Any]) -> None:
         super().__init__(optimizer)
         self.set_params(variables)
-        self._optimizer = optimizer
+        self._stepped = optimizer
         self._before: list[Callable[..., Any]] = []
         self._after: list[Callable[..., Any]] = []
         self._apply = optimizer.apply
@@ -153,8 +153,8 @@ class KerasSteps(KerasOptimizer):
 
     def close(self) -> None:
         """Give the optimizer its own method back."""
-        if self._optimizer.__dict__.get("apply") == self._step:
-            del self._optimizer.apply
+        if self._stepped.__dict__.get("apply") == self._step:
+            del self._stepped.apply
 
 
 class Handle:

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries.outside_compiler import outside_compiler
@@ -23,7 +23,7 @@ LOGITS, OTHER_AXIS = "WithLogits", "OverAxis"
 
 
 class KerasOptimizer:
-    """An optimizer of Keras with the attribute `param_groups` of PyTorch's.
+    """An optimizer of Keras with the attribute `param_groups` of PyTorch's. It does not keep the optimizer alive.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class KerasOptimizer:
     """
 
     def __init__(self, optimizer: Any) -> None:
-        self._optimizer, self.class_name = optimizer, type(optimizer).__name__
+        self._optimizer, self.class_name = ref(optimizer), type(optimizer).__name__
         self._params: list[Any] = []
 
     def set_params(self, variables: Any) -> None:
@@ -40,8 +40,11 @@ class KerasOptimizer:
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        """One group of all parameters."""
-        rate = self._optimizer.learning_rate
+        """One group of all parameters; none once the optimizer is gone."""
+        optimizer = self._optimizer()
+        if optimizer is None:
+            return []
+        rate = optimizer.learning_rate
         return [{"params": self._params, "lr": getattr(rate, "value", rate)}]
 
 

@@ -54,7 +54,7 @@ def contract(
     nodes, inputs
         Without the operations that were replaced.
     wholes : dict of node to Whole
-        By the node that stands for it.
+        Keys are the last nodes of the calls.
     """
     calls = _calls(library, nodes)
     groups: dict[RecordedWhole, dict[Any, None]] = {}

@@ -397,3 +397,25 @@ ROWS.fault(
     cure={"-200.0": "0.0"},
     says="sigmoid",
 )
+
+ROWS.fault(
+    "large features and a bias that the steps have moved from 0",
+    "saturated",
+    """
+    X, y = 400 * torch.randn(64, 20), torch.randint(0, 2, (64, 1)).float()
+    net = nn.Sequential(nn.Linear(20, 16), nn.Tanh(), nn.Linear(16, 1))
+    with torch.no_grad():
+        net[0].bias.zero_()
+    opt = optim.Adam(net.parameters(), lr=1e-4)
+    # %%
+    for step in range(4):
+        opt.zero_grad()
+        loss = F.binary_cross_entropy_with_logits(net(X), y) #!
+        loss.backward()
+        opt.step()
+    """,
+    shows="(net[1](net[0](X)).abs() > 0.999).float().mean() > 0.8 and net[0].bias.abs().max() > 0",
+    cure={"400 * torch.randn": "torch.randn"},
+    says="tanh",
+    never="learning rate",
+)

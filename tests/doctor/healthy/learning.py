@@ -396,3 +396,22 @@ ROWS.healthy(
     learns="learning([*cell.parameters(), *out.parameters()])",
     remarks="rebound-leaf",
 )
+
+ROWS.healthy(
+    "a last batch of few examples in which no unit is active",
+    """
+    net = nn.Sequential(nn.Linear(1, 3), nn.ReLU(), nn.Linear(3, 1))
+    with torch.no_grad():
+        net[0].weight.fill_(1.0)
+        net[0].bias.zero_()
+    opt = optim.SGD(net.parameters(), lr=0.01)
+    X = torch.cat([torch.rand(24, 1), -torch.rand(4, 1)])
+    t = X.relu()
+    for start in range(0, 28, 4):
+        opt.zero_grad()
+        loss = F.mse_loss(net(X[start:start + 4]), t[start:start + 4])
+        loss.backward()
+        opt.step()
+    """,
+    learns="net[0].weight.min() > 0",
+)
