@@ -683,6 +683,13 @@ def of_limited(p: Program, f: Any) -> dict[str, Any]:
             "bound": 0.5, "low": low, "high": high}  # fmt: skip
 
 
+def of_dropped(p: Program, f: Any) -> dict[str, Any]:
+    """Count the zeros in the result of a dropout."""
+    node = p.nodes[f.node]
+    result = p.w.calls(node.module)[-1].numbers if node.module else p.value(f.node)
+    return {"zeros": int((result == 0).sum()), "size": result.size}
+
+
 def of_advantage(p: Program, f: Any) -> dict[str, Any]:
     """Compute the gradient of one factor of a product: that of the product times the other factor."""
     return {"norm": norm(p.grad(f.node) * p.operand(f.node, 1 - f.evidence["argument"]).numbers)}
@@ -754,7 +761,7 @@ RULES: dict[str, Callable[[Program, Any], dict[str, Any]]] = {
     "moving-statistics": of_moving_statistics, "frozen-moves": of_frozen_moves,
     "unstable": of_unstable, "near-limit": of_near_limit,
     "cancelled": of_cancelled, "zero-factor": of_factor,
-    "limited-output": of_limited, "undetached-advantage": of_advantage,
+    "limited-output": of_limited, "dropped-output": of_dropped, "undetached-advantage": of_advantage,
     "batch-softmax": of_batch_softmax, "equal-units": of_equal_units,
     "broadcast": of_shapes, "double-softmax": of_probabilities, "nll-of-probabilities": of_probabilities,
 }  # fmt: skip

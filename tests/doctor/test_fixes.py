@@ -55,6 +55,7 @@ SENTENCES = {
     "zero-factor": "only the author knows whether the factor should be 0",
     "broadcast": "if an earlier line gave the tensor its shape",
     "double-softmax": "if the probabilities are computed by hand in several lines",
+    "dropped-output": "if the dropout is a layer of a model, which may move",
     "limited-output": "if the activation is a layer of a model; scaling the targets is an alternative",
     "sum-for-mean": "if the sum is a loop of additions",
     "unstable": "if the formula is spread over functions or modules",

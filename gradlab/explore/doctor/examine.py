@@ -18,6 +18,7 @@ from gradlab.explore.doctor.checks import (
     clipping,
     cut_history,
     depth,
+    dropped_outputs,
     equal_units,
     evaluation_mode,
     final_state,
@@ -29,6 +30,7 @@ from gradlab.explore.doctor.checks import (
     learning_rates,
     leaves,
     limited_outputs,
+    linear_models,
     loss_leaks,
     loss_scale,
     losses,
@@ -94,8 +96,10 @@ RUNS = (
     near_limits,  # inputs close to a point where an operation or its derivative is infinite
     losses,  # shapes that broadcast, probabilities instead of logits
     limited_outputs,  # activations whose range does not fit the loss
+    dropped_outputs,  # a dropout after the last layer
     batch_softmax,  # a softmax over the batch instead of the classes
     keras_outputs,  # last layers of Keras models that do not fit the loss
+    linear_models,  # models of Keras without activations
     sums,  # a sum over the batch instead of a mean
     nothing_learns,  # methods that are not called, no step at all; gradients of 0 that no check above explains
     kept_history,  # losses that are kept with the graph of their step

@@ -1,4 +1,5 @@
-"""Properties of the losses of Keras, by the names that `libraries/keras_torch` gives to their calls.
+"""Properties of the losses of Keras and of layers without weights, by the names that `libraries/keras_torch` and `trace/wholes`
+give to their calls.
 
 Keras documents what each loss takes: the cross-entropies take probabilities, unless `from_logits=True`.
 """
@@ -38,6 +39,11 @@ KERAS_LOSSES = {
         ),
         ORDINARY,
     ),
+    **dict.fromkeys(
+        ("Keras Dropout", "Keras SpatialDropout1D", "Keras SpatialDropout2D", "Keras SpatialDropout3D"),
+        Properties(draws=True, drops=True, elementwise=True, keeps_sign=True),
+    ),
+    **dict.fromkeys(("Keras Flatten", "Keras Reshape"), Properties(moves="layout")),
     "Keras penalty": Properties(low=0),
     "Keras sum": Properties(adds=True),
 }

@@ -353,3 +353,62 @@ ROWS.fault(
     cure={"for x, t in samples]) #!": "for x, t in samples]) / len(samples)"},
     says="600",
 )
+
+# ------------------------------------------------------------------------------------------------------- dropped outputs
+ROWS.fault(
+    "a dropout as the last layer of a classifier",
+    "dropped-output",
+    """
+    net = nn.Sequential(nn.Linear(6, 12), nn.Tanh(), nn.Linear(12, 4), nn.Dropout(0.5))
+    opt = optim.Adam(net.parameters(), lr=0.01)
+    X, y = torch.randn(40, 6), torch.randint(0, 4, (40,))
+    for step in range(3):
+        opt.zero_grad()
+        scores = net(X) #!
+        loss = F.cross_entropy(scores, y)
+        loss.backward()
+        opt.step()
+    """,
+    shows="(scores == 0).sum() > 40",
+    cure={"nn.Linear(12, 4), nn.Dropout(0.5)": "nn.Dropout(0.5), nn.Linear(12, 4)"},
+    says=("net[3]", "160"),
+)
+ROWS.fault(
+    "a dropout of predictions in forward",
+    "dropped-output",
+    """
+    class Regressor(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.hidden, self.out = nn.Linear(3, 16), nn.Linear(16, 1)
+        def forward(self, v):
+            return F.dropout(self.out(torch.relu(self.hidden(v))), 0.3, self.training)
+    # %%
+    model = Regressor()
+    v = torch.randn(50, 3)
+    t = v.sum(1, keepdim=True)
+    out = model(v) #!
+    loss = F.mse_loss(out, t)
+    loss.backward()
+    """,
+    shows="(out == 0).any()",
+    cure={
+        "F.dropout(self.out(torch.relu(self.hidden(v))), 0.3, self.training)": "self.out(F.dropout(torch.relu(self.hidden(v)), 0.3, self.training))"
+    },
+    says=("dropout", "50"),
+)
+ROWS.fault(
+    "a dropout before a sigmoid",
+    "dropped-output",
+    """
+    drop, lin = nn.Dropout(0.4), nn.Linear(5, 1)
+    a, b = torch.randn(60, 5), torch.randint(0, 2, (60, 1)).float()
+    z = drop(lin(a)) #!
+    p = torch.sigmoid(z)
+    loss = F.binary_cross_entropy(p, b)
+    loss.backward()
+    """,
+    shows="(p == 0.5).any()",
+    cure={"z = drop(lin(a))": "z = lin(drop(a))"},
+    says=("drop", "60"),
+)

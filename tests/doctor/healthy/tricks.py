@@ -379,3 +379,35 @@ ROWS.healthy(
     """,
     learns="losses[-1] < 0.9 * losses[0]",
 )
+
+ROWS.healthy(
+    "a dropout of the terms of a loss",
+    """
+    net = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Dropout(0.2), nn.Linear(16, 3))
+    opt = optim.SGD(net.parameters(), lr=0.1)
+    X, y = torch.randn(40, 4), torch.randint(0, 3, (40,))
+    for step in range(3):
+        opt.zero_grad()
+        terms = F.cross_entropy(net(X), y, reduction="none")
+        loss = F.dropout(terms, 0.5).mean()
+        loss.backward()
+        opt.step()
+    """,
+    learns="norm(net[0].weight.grad) > 0",
+)
+ROWS.healthy(
+    "two outputs with different dropouts that should agree",
+    """
+    net = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 3), nn.Dropout(0.2))
+    head = nn.Linear(3, 2)
+    opt = optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+    X, y = torch.randn(40, 4), torch.randint(0, 2, (40,))
+    for step in range(3):
+        opt.zero_grad()
+        one, two = net(X), net(X)
+        loss = F.cross_entropy(head(one), y) + 0.1 * F.mse_loss(one, two)
+        loss.backward()
+        opt.step()
+    """,
+    learns="norm(head.weight.grad) > 0",
+)
