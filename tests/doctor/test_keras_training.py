@@ -28,6 +28,16 @@ BINARY = 'y = (x.sum(1) > 0).astype("float32")\n'
 LABELS = "y = np.digitize(x[:, 0], [-0.5, 0.5])\n"
 ONE_HOT = f"{LABELS}y = np.eye(3)[y]\n"
 MEASURED = "y = 10 * x[:, :1]\n"
+NESTED = f"""{START}{BINARY}given = keras.Input((4,))
+base = keras.Model(given, Dense(8, activation="relu")(given))
+top = keras.Sequential()
+top.add(Dense(4, activation="relu"))
+top.add(Dense(1, activation="softmax"))
+model = keras.Model(base.input, top(base.output))
+model.compile("adam", "binary_crossentropy")
+before = np.asarray(model(x).detach())
+model.fit(x, y, batch_size=64, epochs=1, verbose=0)
+"""
 EDIT = re.compile(r"`([^`]+)` in place of `([^`]+)`")
 
 
@@ -145,6 +155,58 @@ FAULTS = {  # kind, words of the message, the line that it names, whether the fi
         *("double-softmax", "applies softmax itself", 'Dense(3, activation="softmax")', True),
         program(ONE_HOT, 'Dense(3, activation="softmax")', "keras.losses.CategoricalCrossentropy(from_logits=True)"),
     ),
+    "softmax of one unit in logits": (
+        *("cancelled", "applies a softmax to one unit", 'Dense(1, activation="softmax")', True),
+        program(BINARY, 'Dense(1, activation="softmax")', "keras.losses.BinaryCrossentropy(from_logits=True)"),
+    ),
+    "softmax of one unit for measured targets": (
+        *("cancelled", "applies a softmax to one unit", 'Dense(1, activation="softmax")', True),
+        program(MEASURED, 'Dense(1, activation="softmax")', "keras.losses.BinaryCrossentropy(from_logits=True)"),
+    ),
+    "softmax of one unit for signs": (
+        *("cancelled", "applies a softmax to one unit", 'Dense(1, activation="softmax")', False),
+        program("y = np.sign(x[:, 0])\n", 'Dense(1, activation="softmax")', "keras.losses.BinaryCrossentropy(from_logits=True)"),
+    ),
+    "one unit for the logits of classes": (
+        *("cancelled", "has one unit: it is 1 for every input", "Dense(1)", False),
+        program(f"{BINARY}y = y[:, None]\n", "Dense(1)", "keras.losses.CategoricalCrossentropy(from_logits=True)"),
+    ),
+    "softmax of one unit in a model in a model": (
+        *("cancelled", "`top.layers[1]` (Dense", 'Dense(1, activation="softmax")', True),
+        NESTED,
+    ),
+    "two units for one column of a squared error": (
+        *("broadcast", "each of the 2 outputs", 'Dense(2, activation="sigmoid")', True),
+        program(f"{BINARY}y = y[:, None]\n", 'Dense(2, activation="sigmoid")', "mse"),
+    ),
+    "one unit for three columns of an absolute error": (
+        *("broadcast", "with 3 targets", "Dense(1)", True),
+        program(ONE_HOT, "Dense(1)", "mae"),
+    ),
+    "negative targets of a Poisson loss": (
+        *("target-range", "is for counts", "model.fit(", True),
+        program(MEASURED, 'Dense(1, activation="softplus")', "poisson"),
+    ),
+    "a percentage of 0": (
+        *("target-range", "divides by the targets", "model.fit(", True),
+        program(f"{MEASURED}y[:5] = 0\n", "Dense(1)", "mean_absolute_percentage_error"),
+    ),
+    "a dropout before the softmax": (
+        *("dropped-output", "of 192 are 0", "Dropout(0.5)", False),
+        program(ONE_HOT, ["Dense(3)", "Dropout(0.5)", "Softmax()"], "categorical_crossentropy"),
+    ),
+    "a dropout of predictions": (
+        *("dropped-output", "No weights follow", "Dropout(0.2)", False),
+        program(MEASURED, ["Dense(1)", "Dropout(0.2)"], "mse"),
+    ),
+    "layers without activations": (
+        *("linear-model", "have no activation between them", "Dense(16)", True),
+        program(MEASURED, ["Dense(16)", "Dense(1)"], "mse", layers="Dense(2)"),
+    ),
+    "layers without activations before a sigmoid": (
+        *("linear-model", "what the last one alone can compute", "Dense(16)", True),
+        program(BINARY, ["Dense(6)", 'Dense(1, activation="sigmoid")'], "binary_crossentropy", layers="Dense(16)"),
+    ),
     "weights of 0": (
         *("zero-factor", "are 0 everywhere", "model.fit(", True),
         program(
@@ -189,8 +251,12 @@ def check_numbers(kind, evidence, kept):
         assert np.allclose((evidence["least"], evidence["greatest"]), (values.min(), values.max()), rtol=1e-4, atol=1e-6)
     if "total" in evidence:
         assert np.isclose(evidence["total"], values.sum(1).mean(), rtol=1e-4)
+    if kind == "broadcast":
+        assert (np.shape(kept["y"])[1:] or (1,), kept["before"].shape) == (evidence["targets"][1:] or (1,), evidence["outputs"])
+    if "zeros" in evidence and kind == "target-range":
+        assert (evidence["zeros"], evidence["size"]) == ((values == 0).sum(), values.size)
     if kind in ("not-probabilities", "target-range"):
-        assert {"least", "total"} & set(evidence)
+        assert {"least", "total", "zeros"} & set(evidence)
 
 
 HEALTHY = {
@@ -221,6 +287,13 @@ HEALTHY = {
         "keras.losses.CategoricalCrossentropy(axis=1)",
         layers="Dense(4)",
     ),
+    "counts of a Poisson loss": program("y = np.floor(np.abs(3 * x[:, :1]))\n", 'Dense(1, activation="softplus")', "poisson"),
+    "percentages": program("y = 1 + np.abs(x[:, :1])\n", "Dense(1)", "mean_absolute_percentage_error"),
+    "a dropout before the last layer": program(
+        ONE_HOT, ["Dropout(0.5)", 'Dense(3, activation="softmax")'], "categorical_crossentropy"
+    ),
+    "one linear layer": program(MEASURED, "Dense(1)", "mse", layers=""),
+    "a linear autoencoder": program("y = x\n", "Dense(4)", "mse", layers="Dense(2)"),
     "recurrent": program(
         f'{BINARY}x = x[:, :, None] * np.ones((1, 1, 2), "float32")\n',
         'Dense(1, activation="sigmoid")',
@@ -255,6 +328,24 @@ ERRORS = {  # kind, words of the message, whether the fix is code
         "(64, 2)",
         True,
         program(BINARY, 'Dense(2, activation="softmax")', "binary_crossentropy"),
+    ),
+    "labels for logits": (
+        "shape",
+        "do not match for `CategoricalCrossentropy`",
+        False,
+        program(LABELS, "Dense(3)", "keras.losses.CategoricalCrossentropy(from_logits=True)"),
+    ),
+    "one unit for three columns": (
+        "shape",
+        "A softmax over one unit is 1 for every input",
+        True,
+        program(ONE_HOT, 'Dense(1, activation="softmax")', "binary_crossentropy"),
+    ),
+    "two units for one label of a squared error": (
+        "shape",
+        "do not match for `mse`",
+        True,
+        program(BINARY, 'Dense(2, activation="sigmoid")', "mse"),
     ),
     "labels above 1": (
         "target",

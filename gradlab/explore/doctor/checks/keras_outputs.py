@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gradlab.explore.doctor.checks.limited_outputs import MIN_SHARE, MIN_TARGETS, is_far_outside, share_outside
@@ -38,6 +38,7 @@ RANGES = {
     **dict.fromkeys(("relu", "softplus", "exponential"), (0.0, math.inf)),
     **dict.fromkeys(("leaky_relu", "elu", "selu", "gelu", "silu", "swish"), (-math.inf, math.inf)),
 }
+ENTROPIES = (*CLASSES, *BINARY)
 CONVOLUTION = re.compile(r"(Depthwise|Separable)?Conv\dD(Transpose)?$")
 CLASS_OF_ACTIVATION = {"LeakyReLU": "leaky_relu", "ELU": "elu"}
 
@@ -79,11 +80,12 @@ declare(
 
 declare(
     "target-range",
-    meaning="A cross-entropy gets targets that are not probabilities of its classes.",
+    meaning="A loss of Keras gets targets that it is not made for, such as a cross-entropy targets that are not probabilities.",
     why="""
         A cross-entropy compares probabilities. The targets of exclusive classes add up to 1 for each example, as the outputs of a
         softmax do: with several classes in a target, the outputs cannot reach it. A binary cross-entropy takes targets from 0 to
-        1: for a target of 3 it falls without limit while the output approaches 1.
+        1: for a target of 3 it falls without limit while the output approaches 1. `poisson` is for counts: a negative target
+        pulls the output to 0 and below. `mean_absolute_percentage_error` divides by the targets, and by 1e-7 where they are 0.
     """,
     remedy="""
         If an example may have several classes, end with `activation="sigmoid"` and use `binary_crossentropy`. Classes with
@@ -186,28 +188,43 @@ class Output:
         return Finding(kind, message, line, self.at, fix, {"at": self.at, **evidence}, worth=8.0, place=place)
 
 
-@check("cancelled", "not-probabilities", "target-range", "limited-output", "double-softmax", of_each_loss=True, keras=True)
+@check(
+    *("cancelled", "not-probabilities", "target-range", "limited-output", "double-softmax", "broadcast"),
+    of_each_loss=True,
+    keras=True,
+)
 def find_misfit_outputs(case: Case) -> Iterable[Finding]:
-    """Find outputs of Keras models that do not fit the loss or its targets. Of each output, the first fault is reported."""
+    """Find outputs of Keras models that do not fit the loss or its targets, in the last or the first backward call.
+
+    Of each output, the first fault is reported.
+    """
     if case.trace is None or not case.trace.recorded:
         return
-    flow = flow_of(case)
+    last = flow_of(case)
+    known: set[str] = set()
+    for flow in dict.fromkeys((last, last.first or last)):
+        for output in _outputs(flow):
+            found = next((one for find in FAULTS if (one := find(output)) is not None), None)
+            if found is None or output.path in known:
+                continue
+            known.add(output.path)
+            yield found if flow is last else _in_first_call(found, flow)
+
+
+def _in_first_call(found: Finding, flow: Flow) -> Finding:
+    """Return a finding in the graph of the first backward call, whose nodes are not those of the trace."""
+    assert found.node is not None
+    evidence = {key: value for key, value in found.evidence.items() if key != "at"}
+    place = found.place or flow.nodes[found.node].place
+    message = f"In the first backward call, {found.message}"
+    return replace(found, message=message, node=None, place=place, evidence=evidence)
+
+
+def _outputs(flow: Flow) -> Iterator[Output]:
     for i, node in enumerate(flow.nodes):
         output = _output_of(flow, i) if node.kind == "operation" and node.operation.startswith("Keras ") else None
-        if output is None:
-            continue
-        for find in (
-            _find_constant,
-            _find_odd_targets,
-            _find_other_numbers,
-            _find_separate_classes,
-            _find_probabilities,
-            _find_limits,
-        ):
-            found = find(output)
-            if found is not None:
-                yield found
-                break
+        if output is not None:
+            yield output
 
 
 def _output_of(flow: Flow, i: int) -> Output | None:
@@ -241,10 +258,12 @@ def _activation(layer: Any) -> str:
 
 def _find_constant(one: Output) -> Finding | None:
     """Find an output that is 1 for every input, because it is normalised over one class."""
-    if one.shape[-1] != 1 or not (one.activation == "softmax" or one.operation in CLASSES) or one.takes == "logits":
+    if one.shape[-1] != 1 or not (one.activation == "softmax" or one.operation in CLASSES):
         return None
     if one.activation == "softmax":
         cause = f"{one.name} applies a softmax to one unit, so its output is 1 for every input"
+    elif one.takes == "logits":
+        cause = f"{one.loss} applies a softmax to the outputs of {one.name}, which has one unit: it is 1 for every input"
     else:
         cause = (
             f"{one.loss} divides the outputs by their sum over the classes. {one.name} has one unit, so the quotient is 1 for "
@@ -252,20 +271,34 @@ def _find_constant(one: Output) -> Finding | None:
         )
     leaves = [norm for i, norm in enumerate(one.flow.norms) if one.flow.nodes[i].kind == "leaf" and norm is not None]
     nothing = ", and all gradients are 0" if leaves and not any(leaves) else ""
-    loss = one.operation
-    if one.has_binary_targets:
-        layer = change_layer(one.case, one.path, activation="sigmoid") if one.activation != "sigmoid" else ""
-        other = change_loss(one.case, one.path, "binary_crossentropy") if loss in CLASSES else ""
-        edits = [layer] * (one.activation != "sigmoid") + [other] * (loss in CLASSES)
-        code = f": {' and '.join(edits)}" if all(edits) else ' (`activation="sigmoid"`) and the loss `binary_crossentropy`'
-        fix = f"For labels 0 and 1, use a sigmoid{code}."
-    elif loss in (*CLASSES, *BINARY):
-        fix = (
-            "Give the layer a unit for each class, and use the loss `sparse_categorical_crossentropy` if the labels are numbers."
-        )
-    else:
-        fix = _advise_no_activation(one)
-    return one.report("cancelled", f"{cause}{nothing}.", f"{fix} This changes the loss.", {"units": 1})
+    return one.report("cancelled", f"{cause}{nothing}.", f"{_advise_for_one_unit(one)} This changes the loss.", {"units": 1})
+
+
+def _find_broadcast(one: Output) -> Finding | None:
+    """Find a loss of values whose targets have another number of columns than the outputs, of which one has a single column."""
+    if one.takes not in ("values", "scores") or one.targets is None or len(one.shape) != 2:
+        return None
+    n, units = one.shape
+    given = one.targets.shape if len(one.targets.shape) == 2 else (*one.targets.shape, 1)
+    if len(given) != 2 or given[0] != n or given[1] == units or 1 not in (given[1], units):
+        return None
+    wide = max(units, given[1])
+    same = f"each of the {units} outputs" if units > 1 else "the output"
+    what = "the same target" if units > 1 else f"{wide} targets"
+    edit = change_layer(one.case, one.path, units=given[1])
+    return one.report(
+        "broadcast",
+        f"{one.loss} compares {same} of {one.name} with {what}: the targets have the shape {one.targets.shape}, and the outputs "
+        f"have the shape {one.shape}.",
+        f"Give the layer {'one unit' if units > 1 else 'a unit for each target'}{f': {edit}' if edit else ''}. This changes the "
+        "loss.",
+        {"targets": one.targets.shape, "outputs": one.shape},
+    )
+
+
+def _are_signs(value: Value) -> bool:
+    """Return whether all targets are -1 or 1."""
+    return extremes(value) == (-1, 1) and math.isclose(value.norm**2, value.size, rel_tol=1e-6)
 
 
 def _find_odd_targets(one: Output) -> Finding | None:
@@ -278,7 +311,7 @@ def _find_odd_targets(one: Output) -> Finding | None:
         between = f"{one.loss} is for targets from 0 to 1, and these are between {digits(low)} and {digits(high)}"
         limit = "For a target above 1 or below 0 it has no lower limit."
         evidence: dict[str, Any] = {"least": low, "greatest": high}
-        if low == -1 and high == 1 and math.isclose(value.norm**2, value.size, rel_tol=1e-6):
+        if _are_signs(value):
             fix = "Give it the labels 0 and 1: `(y + 1) / 2` of the labels -1 and 1."
         elif value.dtype.startswith(("int", "uint")) and low >= 0:
             fix = (
@@ -304,6 +337,31 @@ def _find_odd_targets(one: Output) -> Finding | None:
                 at_layer=False,
             )
     return None
+
+
+def _find_odd_numbers(one: Output) -> Finding | None:
+    """Find negative targets of a Poisson loss, and targets of 0 that a percentage error divides by."""
+    value = one.targets
+    if value is None or value.odd or not value.size:
+        return None
+    low, high = extremes(value)
+    if one.operation == "Keras Poisson" and low < 0:
+        message = (
+            f"{one.loss} is for counts, which are at least 0, and these targets are between {digits(low)} and {digits(high)}. "
+            "For a negative target it is smallest where the output is 0 or below."
+        )
+        evidence: dict[str, Any] = {"least": low, "greatest": high}
+    elif one.operation == "Keras MeanAbsolutePercentageError" and value.zeros and high > low:
+        message = (
+            f"{one.loss} divides by the targets, and {value.zeros} of these {value.size} are 0. Keras divides by 1e-7 there, so "
+            "their gradients hide those of the others."
+        )
+        evidence = {"zeros": value.zeros, "size": value.size}
+    else:
+        return None
+    edit = change_loss(one.case, one.path, "mean_squared_error")
+    fix = f"Use another loss: {edit}." if edit else "Use another loss, such as `mean_squared_error`."
+    return one.report("target-range", message, f"{fix} This changes the loss.", evidence, at_layer=False)
 
 
 def _find_other_numbers(one: Output) -> Finding | None:
@@ -380,11 +438,50 @@ def _find_limits(one: Output) -> Finding | None:
     return None
 
 
+FAULTS = (
+    _find_constant,
+    _find_broadcast,
+    _find_odd_targets,
+    _find_odd_numbers,
+    _find_other_numbers,
+    _find_separate_classes,
+    _find_probabilities,
+    _find_limits,
+)
+
+
 # ---------------------------------------------------------------------------------------------------------------- advice
 def _advise_activation(one: Output, name: str) -> str:
     edit = change_layer(one.case, one.path, activation=name) if type(one.layer).__name__ != "ReLU" else ""
     code = edit or f'`activation="{name}"` in `{one.path}`'
     return f"Use {code}. This changes the loss."
+
+
+def _advise_for_one_unit(one: Output) -> str:
+    """Return what to do about an output that is normalised over one unit, by the loss and the targets."""
+    loss, value = one.operation, one.targets
+    is_known = value is not None and not value.odd and value.size > 0
+    if one.has_binary_targets and one.takes == "logits":
+        if loss in BINARY:
+            return _advise_no_activation(one)
+        return (
+            "For labels 0 and 1, leave the activation out and use the loss `keras.losses.BinaryCrossentropy(from_logits=True)`."
+        )
+    if one.has_binary_targets:
+        layer = change_layer(one.case, one.path, activation="sigmoid") if one.activation != "sigmoid" else ""
+        other = change_loss(one.case, one.path, "binary_crossentropy") if loss in CLASSES else ""
+        edits = [layer] * (one.activation != "sigmoid") + [other] * (loss in CLASSES)
+        code = f": {' and '.join(edits)}" if all(edits) else ' (`activation="sigmoid"`) and the loss `binary_crossentropy`'
+        return f"For labels 0 and 1, use a sigmoid{code}."
+    if loss not in ENTROPIES:
+        return _advise_no_activation(one)
+    if value is not None and is_known and _are_signs(value):
+        return 'Give it the labels 0 and 1, `(y + 1) / 2`, and use `activation="sigmoid"` and the loss `binary_crossentropy`.'
+    if value is not None and is_known and extremes(value)[0] < 0:
+        edit = change_loss(one.case, one.path, "mean_squared_error") or "`mean_squared_error`"
+        activation = f"{_advise_no_activation(one)} " if one.activation else ""
+        return f"{activation}For targets that are measured, use another loss: {edit}."
+    return "Give the layer a unit for each class, and use the loss `sparse_categorical_crossentropy` if the labels are numbers."
 
 
 def _advise_no_activation(one: Output) -> str:

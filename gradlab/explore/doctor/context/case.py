@@ -203,8 +203,14 @@ class Case:
 
     def keras_layer(self, path: str) -> Any:
         """Return the Keras layer with a path, "model.layers[1]", or with a name of its own; None if there is none."""
-        layer = self.modules.get(path, self.namespace.get(path))
-        return layer if is_keras_layer(layer) else None
+        return self._keras_layers.get(path)
+
+    @cached_property
+    def _keras_layers(self) -> dict[str, Any]:
+        """The Keras layers of the namespace by path, also by paths in models that are parts of other models."""
+        held = [(name, value) for name, value in self.namespace.items() if is_keras_layer(value)]
+        found = {path: layer for name, value in held for path, layer in modules_in(name, value)}
+        return {path: layer for path, layer in {**found, **self.modules}.items() if is_keras_layer(layer)}
 
     @cached_property
     def failed_in_keras(self) -> bool:
