@@ -415,3 +415,20 @@ ROWS.healthy(
     """,
     learns="net[0].weight.min() > 0",
 )
+
+ROWS.healthy(
+    "a last batch whose features are all 0",
+    """
+    net = nn.Sequential(nn.Linear(2, 4), nn.Sigmoid(), nn.Linear(4, 1), nn.Sigmoid())
+    opt = optim.SGD(net.parameters(), lr=0.1)
+    X = torch.tensor([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    t = torch.tensor([[0.0], [1.0], [1.0], [0.0], [0.0], [0.0]])
+    for epoch in range(3):
+        for start in range(0, 6, 4):
+            opt.zero_grad()
+            loss = F.mse_loss(net(X[start:start + 4]), t[start:start + 4])
+            loss.backward()
+            opt.step()
+    """,
+    learns="norm(net[0].weight.grad) == 0 and norm(net[0].bias.grad) > 0",
+)

@@ -279,6 +279,8 @@ def _zero_factor(flow: Flow, lost: LostGradients, at: int, causes: Sequence[Caus
             evidence,
             worth=6.0,
         )
+    if not nodes and operands and all(o.kind == "input" for o in operands) and _arrives_in_another_call(flow, leaves):
+        return None  # another batch is not 0
     literal = bool(operands) and all(o.kind == "constant" for o in operands)
     shown = [operand_text(o) for o in operands if operand_text(o) != "a tensor"] or [flow.code(i) for i in nodes]
     named = " and ".join(dict.fromkeys(shown)) or _factor_name(flow, at)
@@ -294,6 +296,12 @@ def _zero_factor(flow: Flow, lost: LostGradients, at: int, causes: Sequence[Caus
         remark=literal and lost.others_learn,
         worth=6.0,
     )
+
+
+def _arrives_in_another_call(flow: Flow, leaves: Sequence[int]) -> bool:
+    """Return whether another backward call brought one of some leaves a gradient."""
+    keys = [flow.keys[leaf] for leaf in leaves if leaf in flow.keys]
+    return any(entry.arrived > 0 for key in keys for _, entry in flow.case.timelines.get(key, ()))
 
 
 def _is_left_out(flow: Flow, leaf: int) -> bool:
@@ -317,8 +325,7 @@ def _zero_weights(flow: Flow, lost: LostGradients, at: int) -> Finding | None:
     if found is None:
         return None
     which, evidence = found
-    keys = [flow.keys[leaf] for leaf in lost.leaves[at] if leaf in flow.keys]
-    if any(entry.arrived > 0 for key in keys for _, entry in flow.case.timelines.get(key, ())):
+    if _arrives_in_another_call(flow, lost.leaves[at]):
         return None  # another batch has targets with a weight
     per_class = flow.ops[at].startswith("Nll")
     weight = "the weight of its class" if per_class else "its weight"
