@@ -432,3 +432,18 @@ ROWS.healthy(
     """,
     learns="norm(net[0].weight.grad) == 0 and norm(net[0].bias.grad) > 0",
 )
+
+ROWS.healthy(
+    "momentum that carries one number up for a few batches of one example",
+    """
+    b = torch.tensor(0.0, requires_grad=True)
+    opt = optim.SGD([b], lr=0.001, momentum=0.95)
+    labels = [1.0] * 20 + [0.0] * 5
+    for label in labels:
+        opt.zero_grad()
+        loss = F.binary_cross_entropy_with_logits(b, torch.tensor(label))
+        loss.backward()
+        opt.step()
+    """,
+    learns="b.item() > 0",
+)

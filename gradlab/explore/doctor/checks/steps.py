@@ -208,7 +208,7 @@ def _find_ascent(case: Case) -> Finding | None:
                 continue  # the loss was larger before: momentum carries the steps beyond a minimum, and up for a while
             moving = [entry for entry in window[0].entries if entry.moved]
             event = write_after(case, window[0], [entry.key for entry in moving])
-            if event is None or _is_attack(case, window[0], moving):
+            if event is None or _is_attack(case, window[0], moving) or _is_by_momentum(case, event, moving):
                 continue
             name = window[0].root or "the loss"
             decreases = sign_of_loss(case) == 1 or any(word in name.lower() for word in LOSS_WORDS)
@@ -230,6 +230,16 @@ def _find_ascent(case: Case) -> Finding | None:
                 place=event_place(event),
             )
     return None
+
+
+def _is_by_momentum(case: Case, event: Event, moving: Sequence[Entry]) -> bool:
+    """Return whether momentum may explain steps along the gradient: those of an optimizer, of a single number or in Keras.
+
+    The cosine of a single number is 1 or -1. An optimizer of Keras cannot maximize.
+    """
+    sizes = [math.prod(one.shape) for entry in moving if (one := case.learners.get(entry.key)) is not None]
+    is_ascending = event.kind != "step" or event.maximizes or any(rate < 0 for rate in event.rates)
+    return not is_ascending and (case.is_of_keras or (len(sizes) == len(moving) and sum(sizes) == 1))
 
 
 def _earlier_losses(case: Case, sweep: SweepEntry) -> list[float]:
