@@ -20,8 +20,8 @@ sys.path.append(str(Path(__file__).parent.parent))
 
 from benchmarks.faults import made_up
 from benchmarks.faults.__main__ import TABLES, row_of
-from benchmarks.faults.program import FAULTS, HERE, JUDGED, Program, Run, diagnoses, programs, published_results, read_report
-from benchmarks.faults.table import FAILED, OTHER, REFUSED, RIGHT, SILENT, Row, heading, line, totals, verdict
+from benchmarks.faults.program import FAULTS, HERE, JUDGED, TOOLS, Program, Run, diagnoses, programs, read_report
+from benchmarks.faults.table import FAILED, OTHER, REFUSED, RIGHT, SILENT, VERDICTS, Row, by_class, heading, line, totals, verdict
 from benchmarks.healthy.program import ChangedError
 
 ALL = [(table, program) for table in TABLES for program in programs(HERE / f"{table}.toml")]
@@ -51,6 +51,8 @@ def test_each_program_has_a_class_a_cause_and_a_diagnosis(table, program):
     assert set(program.data.values()) <= set(made_up.KINDS) and program.updates > 0
     assert not program.raises or re.compile(program.raises)
     assert bool(program.corrected) is (table == "deeplocalize")
+    assert program.verdict in VERDICTS and set(program.found_by) <= set(TOOLS)
+    assert bool(program.missed) is (program.verdict != RIGHT and not program.why)
     for pair in program.substitutions:
         old, new = pair.split("=>")
         assert old.count("\n") == new.count("\n") == 0 and old != new
@@ -90,17 +92,16 @@ def test_reports_are_read_after_what_the_program_printed():
     assert read_report("no report", "").status == -1
 
 
-def test_the_results_of_published_tools_are_counted(tmp_path):
-    folder = tmp_path / "ali-ghanbari+deepmufl-ase-2023/RQ1-2"
-    folder.mkdir(parents=True)
-    (folder / "UMLAUT Results.csv").write_text("1,TRUE,9.2\n2,FALSE,0.5\n3,TRUE,1\n")
-    (folder / "deepmufl Results.csv").write_text("Bug Id,25%,100%\n1,TRUE,TRUE\n2,TRUE,FALSE\n")
-    assert published_results(tmp_path) == {"UMLAUT": 2, "deepmufl": 1} and published_results(tmp_path / "other") == {}
+def test_the_page_has_the_recorded_table():
+    page = (Path(__file__).parent.parent / "docs/explanation/published-faults.md").read_text().replace("<wbr>", "")
+    for table in TABLES:
+        assert by_class([(program, program.verdict) for one, program in ALL if one == table]) in page, table
 
 
 def test_the_table():
-    hidden = replace(PROGRAM, name="8", why="its run is like that of a right one", expects=())
-    rows = [Row(PROGRAM, Run(0, 5, [SOFTMAX]), Run(0, 4)), Row(hidden, Run(0, 2)), Row(PROGRAM, Run(-1), trouble="isn't there")]
+    hidden = replace(PROGRAM, name="8", why="its run is like that of a right one", expects=(), verdict=SILENT)
+    seen = replace(PROGRAM, verdict=SILENT, found_by=("UMLAUT",))
+    rows = [Row(seen, Run(0, 5, [SOFTMAX]), Run(0, 4)), Row(hidden, Run(0, 2)), Row(seen, Run(-1), trouble="isn't there")]
     assert line(rows[0], PATTERNS) == "| 7 | output activation | 5 | cancelled | right | no Problem |"
     assert line(rows[1], PATTERNS) == "| 8 | output activation | 2 | – | silent (not visible) |  |"
     assert "A softmax of one unit." in line(rows[0], PATTERNS, findings=True)
@@ -108,9 +109,13 @@ def test_the_table():
     assert {line(row, PATTERNS).count("|") for row in rows} | {one.count("|") for one in heading().split("\n")} == {7}
     assert totals(rows, PATTERNS).split("\n") == [
         "3 programs: 1 right, 1 silent, 1 did not run.",
-        "1 of the 2 faults that are visible in a run are named.",
+        "Changed verdicts: 7 was silent, is right; 7 was silent, is did not run.",
         "0 of 1 corrected programs have a Problem.",
-        "    output activation: 1 of 2",
+        "",
+        "| fault | programs | right | other | no Problem | not visible | UMLAUT |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| output activation | 3 | 1 | 0 | 1 | 1 | 2 |",
+        "| all | 3 | 1 | 0 | 1 | 1 | 2 |",
     ]
     assert totals([], PATTERNS) == "No program."
 

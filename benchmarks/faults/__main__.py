@@ -6,7 +6,8 @@ part of this repository: programs for Keras from Stack Overflow and GitHub, whos
 of Keras and bounds the training. Files and data sets are made up (`made_up.py`, `standins/old_keras/data_sets.py`).
 
 A row has the class of the fault, the kinds of Problems that were found, and the verdict: "right" if a Problem says what the table
-expects. `corrected` are the Problems in the corrected program, where there is one. `--findings` prints each finding.
+expects. `corrected` are the Problems in the corrected program, where there is one. `--findings` prints each finding. At the end
+are the verdicts that differ from the recorded ones, and the table by class of fault: docs/explanation/published-faults.md has it.
 
 Besides torch this needs keras 3, scikit-learn, pandas, matplotlib, seaborn and Pillow.
 """
@@ -19,7 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.faults.program import HERE, Program, Run, diagnoses, programs, published_results, run
+from benchmarks.faults.program import HERE, Program, Run, diagnoses, programs, run
 from benchmarks.faults.table import Row, heading, line, totals
 from benchmarks.healthy.program import ChangedError
 
@@ -60,8 +61,6 @@ def main() -> int:
                 rows.append(row_of(program, options.fetched.absolute(), options.seed))
                 print(line(rows[-1], patterns, findings=options.findings), flush=True)
     print(totals(rows, patterns))
-    if found := published_results(options.fetched):
-        print("Found by published tools in all programs of deepmufl.toml:", ", ".join(f"{tool} {n}" for tool, n in found.items()))
     return int(any(row.trouble for row in rows))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
@@ -43,6 +42,7 @@ FAULTS = (
     "metric",
 )
 JUDGED = ("answer", "correction", "program")
+TOOLS = ("deepmufl", "DeepDiagnosis", "DeepLocalize", "UMLAUT", "Neuralint")  # whose results are published
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,12 @@ class Program:
         Names in `diagnoses.toml`: what a right diagnosis says.
     why : str
         Why the fault cannot be seen from a run, or "".
+    verdict : str
+        The verdict when the table was last recorded: one of `table.VERDICTS`.
+    missed : str
+        Why no Problem names a fault that can be seen, or "".
+    found_by : tuple of str
+        The tools of `TOOLS` that found the fault, by their published results.
     raises : str
         The end of the error with which Keras 3 refuses the fault, or "".
     substitutions : tuple of str
@@ -85,6 +91,9 @@ class Program:
     corrected: str = ""
     expects: tuple[str, ...] = ()
     why: str = ""
+    verdict: str = ""
+    missed: str = ""
+    found_by: tuple[str, ...] = ()
     raises: str = ""
     substitutions: tuple[str, ...] = ()
     data: Mapping[str, str] = field(default_factory=dict)
@@ -120,17 +129,6 @@ def programs(table: Path) -> list[Program]:
     return listed
 
 
-def published_results(fetched: Path) -> dict[str, int]:
-    """Return how many of the programs of `deepmufl.toml` each tool found a fault in, by the tables of that repository."""
-    found = {}
-    for table in sorted((fetched / "ali-ghanbari+deepmufl-ase-2023/RQ1-2").glob("* Results.csv")):
-        tool = table.stem.removesuffix(" Results")
-        with table.open(newline="") as rows:
-            # The table of deepmufl ends with its best result; the others have theirs second.
-            found[tool] = sum(row[-1 if tool == "deepmufl" else 1] == "TRUE" for row in csv.reader(rows))
-    return found
-
-
 def diagnoses() -> dict[str, str]:
     """Return a regular expression for each thing that a diagnosis can say."""
     return tomllib.loads((HERE / "diagnoses.toml").read_text())
@@ -162,7 +160,10 @@ class Run:
 
 
 def run(program: Program, script: Path, seed: int) -> Run:
-    """Run a copy once under the doctor, in a new process with one thread."""
+    """Run a copy once under the doctor, in a new process with one thread.
+
+    Each backward call is read, so that the findings do not depend on how fast the machine is.
+    """
     chosen = os.environ.get("PYTHONPATH", "")
     path = os.pathsep.join(str(one) for one in (HERE / "standins", *chosen.split(os.pathsep), ROOT) if one)
     env = {**os.environ, "PYTHONPATH": path, "KERAS_BACKEND": "torch", "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
@@ -172,7 +173,7 @@ def run(program: Program, script: Path, seed: int) -> Run:
         "FAULTS_SEED": str(seed),
         "FAULTS_UPDATES": str(program.updates),
     }
-    command = [sys.executable, "-m", "gradlab", "doctor", "--format", "json", script.name]
+    command = [sys.executable, "-m", "gradlab", "doctor", "--every", "--format", "json", script.name]
     try:
         ran = subprocess.run(command, cwd=script.parent, env=env, capture_output=True, text=True, timeout=LIMIT, check=False)
     except subprocess.TimeoutExpired:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.faults.program import Program, Run
+from benchmarks.faults.program import FAULTS, TOOLS, Program, Run
 
 RIGHT, OTHER, SILENT, REFUSED, FAILED = "right", "other", "silent", "refused by Keras", "did not run"
 VERDICTS = (RIGHT, OTHER, SILENT, REFUSED, FAILED)
@@ -73,23 +73,39 @@ def _problems_of(run: Run) -> str:
 
 
 def totals(rows: Sequence[Row], patterns: Mapping[str, str]) -> str:
-    """Summarise all rows: the verdicts of the faults that are visible, and by class of fault."""
+    """Summarise all rows: the verdicts, those that differ from the recorded ones, and the table by class of fault."""
     if not rows:
         return "No program."
-    told = [(row, verdict(row, patterns)) for row in rows]
-    counts = Counter(one for _, one in told)
-    visible = [(row, one) for row, one in told if not row.program.why]
-    lines = [
-        f"{len(rows)} programs: " + ", ".join(f"{counts[one]} {one}" for one in VERDICTS if counts[one]) + ".",
-        f"{sum(one == RIGHT for _, one in visible)} of the {len(visible)} faults that are visible in a run are named.",
-    ]
+    told = [verdict(row, patterns) for row in rows]
+    counts = Counter(told)
+    lines = [f"{len(rows)} programs: " + ", ".join(f"{counts[one]} {one}" for one in VERDICTS if counts[one]) + "."]
+    pairs = list(zip(rows, told, strict=True))
+    others = [f"{row.program.name} was {row.program.verdict}, is {now}" for row, now in pairs if row.program.verdict != now]
+    lines.append(f"Changed verdicts: {'; '.join(others) or 'none'}.")
     twins = [row.corrected for row in rows if row.corrected is not None and row.corrected.backward_calls]
     if twins:
         lines.append(f"{sum(bool(one.problems) for one in twins)} of {len(twins)} corrected programs have a Problem.")
     failed = sum(bool(row.run.failures) for row in rows)
     if failed:
         lines.append(f"gradlab itself failed in {failed} programs.")
-    for fault in dict.fromkeys(row.program.fault[0] for row, _ in visible):
-        of_class = [one for row, one in visible if row.program.fault[0] == fault]
-        lines.append(f"    {fault}: {of_class.count(RIGHT)} of {len(of_class)}")
+    return "\n".join([*lines, "", by_class([(row.program, now) for row, now in pairs])])
+
+
+def by_class(pairs: Sequence[tuple[Program, str]]) -> str:
+    """Return the table by class of the main fault, in Markdown: verdicts, and in how many programs other tools found the fault.
+
+    Faults that cannot be seen from a run have a column of their own.
+    """
+    tools = [tool for tool in TOOLS if any(tool in program.found_by for program, _ in pairs)]
+    columns = ("fault", "programs", RIGHT, OTHER, "no Problem", "not visible", *tools)
+    lines = [f"| {' | '.join(columns)} |", f"| --- |{' ---: |' * (len(columns) - 1)}"]
+    classes = dict.fromkeys(one for one in FAULTS if any(program.fault[0] == one for program, _ in pairs))
+    for name in (*classes, "all"):
+        own = [(program, now) for program, now in pairs if name in ("all", program.fault[0])]
+        seen = Counter("not visible" if program.why and now != RIGHT else now for program, now in own)
+        quiet = sum(seen[one] for one in (SILENT, REFUSED, FAILED))
+        found = [sum(tool in program.found_by for program, _ in own) for tool in tools]
+        lines.append(
+            f"| {' | '.join(map(str, (name, len(own), seen[RIGHT], seen[OTHER], quiet, seen['not visible'], *found)))} |"
+        )
     return "\n".join(lines)

@@ -28,6 +28,8 @@ def set_bounds(keras) -> None:
     model.evaluate_generator = model.evaluate
     model.predict = _quiet_predict(model.predict)
     model.predict_generator = model.predict
+    for function in (model.fit, model.evaluate, model.predict):  # their frames are those of Keras, and not of the program
+        function.__code__ = function.__code__.replace(co_filename=keras.__file__)
     for name in ("DeepLocalize", "backpropagation", "generator"):  # of DeepLocalize's changed Keras
         setattr(keras.callbacks, name, lambda *args, **options: None)
 
