@@ -16,7 +16,6 @@ group is a row, whose sums are as quick as the subtraction, y is x itself as in 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -27,11 +26,7 @@ from gradlab.core.properties import Properties
 from gradlab.core.sparsity import axis_groups, number_elements
 from gradlab.core.tensor import Tensor
 from gradlab.rules.arguments import Array, Axes, Meta, Namespace, Shape
-
-
-@lru_cache(16)
-def ones(n: int, dtype: np.dtype[Any]) -> Array:
-    return np.ones(n, dtype)
+from gradlab.rules.reductions import ones
 
 
 def sum_keepdims(xp: Namespace, x: Array, axis: Axes) -> Array:

@@ -1,0 +1,79 @@
+"""Compare sums of large arrays, which are products with ones, with exact sums, for shapes with and without even pieces."""
+
+from __future__ import annotations
+
+import sys
+from math import fsum
+
+import numpy as np
+import pytest
+
+from gradlab.rules.reductions import MAX_ROW, MIN_SIZE_PRODUCT, piece_length, total
+
+LARGE = 1 << 14
+SHAPES = {
+    "one row": ((1 << 16,), (-1,)),
+    "one row without even pieces": ((65_537,), (-1,)),  # a prime number
+    "short rows": ((9_000, 3), (-1,)),
+    "rows of one piece": ((40, 1000), (-1,)),
+    "rows of two pieces": ((20, 2000), (-1,)),
+    "rows without even pieces": ((5, 4099), (-1,)),  # a prime number
+    "rows of one element": ((20_000, 1), (-1,)),
+    "two axes": ((30, 40, 50), (-2, -1)),
+    "all axes": ((30, 40, 50), (-3, -2, -1)),
+    "channels of images": ((16, 4, 20, 21), (-4, -2, -1)),
+    "the first and the last axis": ((50, 30, 40), (-3, -1)),
+    "not the last axis": ((200, 300), (-2,)),
+    "no axis": ((200, 300), ()),
+}
+
+
+def exact(x, axis):
+    """Return the sum of a float32 array, computed in float64 with `fsum`."""
+    if not axis:
+        return x.astype(float)
+    axes = [a + x.ndim for a in axis]
+    rows = np.moveaxis(x, axes, range(-len(axes), 0)).reshape(*[n for i, n in enumerate(x.shape) if i not in axes], -1)
+    return np.apply_along_axis(fsum, -1, rows.astype(float))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_sum_is_right(name, dtype):
+    shape, axis = SHAPES[name]
+    x = np.random.default_rng(0).random(shape).astype(dtype)
+    assert x.size >= LARGE
+    expected, found = exact(x, axis), total(np, x, axis)
+    assert found.dtype == dtype
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=8 * np.finfo(dtype).eps)
+    kept = total(np, x, axis, keepdims=True)
+    assert kept.shape == np.add.reduce(x, axis, keepdims=True).shape
+    np.testing.assert_array_equal(kept.reshape(expected.shape), found)
+
+
+def test_views_and_other_dtypes_are_summed_by_numpy():
+    x = np.arange(60_000).reshape(200, 300)
+    np.testing.assert_array_equal(total(np, x, (-1,)), x.sum(-1))
+    half = x.astype(np.float32).T
+    np.testing.assert_array_equal(total(np, half, (-1,)), np.add.reduce(half, -1))
+
+
+def test_infinities_and_nan_stay_in_their_rows():
+    x = np.ones((64, 512), np.float32)
+    x[1, 5], x[2, 7], x[3, :2] = np.inf, np.nan, (np.inf, -np.inf)
+    with np.errstate(invalid="ignore"):
+        found = total(np, x, (-1,))
+    np.testing.assert_array_equal(found[:5], [512, np.inf, np.nan, np.nan, 512])
+
+
+@pytest.mark.skipif(sys.platform == "emscripten", reason="NumPy has no BLAS on Pyodide")
+def test_large_sums_are_products():
+    assert MIN_SIZE_PRODUCT == LARGE
+
+
+@pytest.mark.parametrize(
+    ("n", "length"), [(1, 1), (10, 10), (1024, 1024), (1025, 205), (2000, 1000), (65_537, 1), (1 << 20, 1024)]
+)
+def test_pieces_divide_the_row(n, length):
+    assert piece_length(n) == length <= MAX_ROW
