@@ -18,26 +18,7 @@ from gradlab.core.primitive import Primitive, elementwise
 from gradlab.core.properties import Properties
 from gradlab.rules.arguments import Array, Namespace
 from gradlab.rules.elementary import sigmoid
-from gradlab.rules.elementwise import INTEGER_OF_ITEMSIZE, keep_where
-
-MIN_SIZE_TO_MASK_BITS = 4096  # elements; below, `where` is quicker
-
-
-def select(xp: Namespace, mask: Array, a: Array, b: Array) -> Array:
-    """Return `xp.where(mask, a, b)`.
-
-    Large NumPy arrays are combined by masking bits. `where` branches on each element, and with random signs half of the
-    branches are mispredicted, which takes five times as long.
-    """
-    if type(mask) is not np.ndarray or mask.size < MIN_SIZE_TO_MASK_BITS:
-        return xp.where(mask, a, b)
-    like = a if isinstance(a, np.ndarray) else b
-    bits = INTEGER_OF_ITEMSIZE[like.itemsize]
-    a, b = (np.asarray(v, like.dtype).view(bits) for v in (a, b))
-    chosen = a ^ b
-    chosen &= -mask.astype(bits)
-    chosen ^= b
-    return chosen.view(like.dtype)
+from gradlab.rules.masking import keep_where, select
 
 
 def is_outside(x: Array, limit: float) -> Array:
@@ -323,7 +304,7 @@ def gelu_block(x: Array, out: Array) -> None:
     """Write max(x, 0) - |x| Φ(-|x|) to `out`."""
     q, e = normal_tail(x)
     q *= np.absolute(x, out=e)
-    np.maximum(x, 0, out=out)
+    np.clip(x, 0, np.inf, out=out)
     out -= q
 
 

@@ -15,7 +15,8 @@ from gradlab.core.operator import operator
 from gradlab.core.primitive import elementwise
 from gradlab.core.properties import Properties
 from gradlab.rules.arguments import Array, Namespace
-from gradlab.rules.elementwise import LN2, keep_where, sign_of, zero_slope
+from gradlab.rules.elementwise import LN2, sign_of, zero_slope
+from gradlab.rules.masking import keep_where
 
 LN10 = log_of(10)
 

@@ -21,28 +21,9 @@ from gradlab.core.properties import Properties
 from gradlab.core.registry import PRIMITIVES, core_primitives
 from gradlab.core.tensor import Tensor
 from gradlab.rules.arguments import Array, Namespace
+from gradlab.rules.masking import clip, keep_where, zero_where
 
 LN2 = log_of(2)
-INTEGER_OF_ITEMSIZE = {2: np.int16, 4: np.int32, 8: np.int64}
-
-
-def keep_where(xp: Namespace, mask: Array, g: Array) -> Array:
-    """Return g where the mask is True, and 0 elsewhere.
-
-    On NumPy the bits are masked. This takes a fifth of the time of `where` and, unlike `g * mask`, is right for an infinite g.
-    """
-    if type(g) is not np.ndarray:
-        return xp.where(mask, g, 0)
-    bits = INTEGER_OF_ITEMSIZE[g.itemsize]
-    return (g.view(bits) & -mask.astype(bits)).view(g.dtype)
-
-
-def zero_where(xp: Namespace, mask: Array, g: Array) -> Array:
-    """Return 0 where the mask is True, and g elsewhere."""
-    if type(g) is not np.ndarray:
-        return xp.where(mask, 0, g)
-    bits = INTEGER_OF_ITEMSIZE[g.itemsize]
-    return (g.view(bits) & (mask.astype(bits) - 1)).view(g.dtype)
 
 
 def sign_of(xp: Namespace, x: Array) -> Array:
@@ -216,7 +197,7 @@ lerp_scalar = elementwise(
 
 
 # --------------------------------------------------------------------------------------------------------------- powers
-def power(x: Array, exponent: float) -> Array:
+def power(x: Array, *, exponent: float) -> Array:
     """Compute x ** exponent. Squares and cubes are products, which are as exact as multiplication and far quicker than `pow`."""
     if exponent == 2 and hasattr(x, "dtype"):  # a symbolic formula keeps its square
         return x * x
@@ -227,16 +208,20 @@ def power(x: Array, exponent: float) -> Array:
     return x**exponent
 
 
+def power_slope(x: Array, exponent: float) -> Array:
+    if exponent == 2 and type(x) is np.ndarray:  # a sum of arrays is quicker than a product with a Python number
+        return x + x
+    if exponent == 0:
+        return 0.0
+    return exponent * (x if exponent == 2 and type(x) is not Tensor else pow_scalar(x, exponent=exponent - 1))
+
+
 pow_scalar: Primitive = elementwise(
     "pow_scalar",
-    lambda x, *, exponent: power(x, exponent),
+    power,
     node="PowBackward0",
     piecewise=True,
-    x=lambda x, exponent: (
-        0.0
-        if exponent == 0
-        else exponent * (x if exponent == 2 and type(x) is not Tensor else pow_scalar(x, exponent=exponent - 1))
-    ),
+    x=power_slope,
     tex="{x}^{{{exponent}}}",
     promote="single",
     properties=Properties(poles=True, still=True, short_name="**"),
@@ -391,7 +376,7 @@ xlog1py = elementwise(
 relu = operator(
     elementwise(
         "relu",
-        lambda xp, x: xp.maximum(x, 0),
+        lambda xp, x: clip(xp, x, 0, None),
         x=lambda xp, g, out: zero_where(xp, out <= 0, g),
         tex=r"\max({x}, 0)",
         promote="number",
@@ -476,13 +461,6 @@ fmin = operator(
 )
 
 
-def clamp_forward(xp: Namespace, x: Array, *, min: float | None, max: float | None) -> Array:
-    """Clamp x to [min, max], of which one may be None. The result is max if min > max."""
-    if min is not None:
-        x = xp.maximum(x, min)
-    return x if max is None else xp.minimum(x, max)
-
-
 def clamp_slope(xp: Namespace, g: Array, x: Array, min: float | None, max: float | None) -> Array:
     """Pass the cotangent on inside the bounds, including the bounds themselves but not NaN, as in PyTorch."""
     inside = x <= max if min is None else x >= min if max is None else (x >= min) & (x <= max)
@@ -491,7 +469,7 @@ def clamp_slope(xp: Namespace, g: Array, x: Array, min: float | None, max: float
 
 clamp = elementwise(
     "clamp",
-    clamp_forward,
+    lambda xp, x, *, min, max: clip(xp, x, min, max),
     piecewise=True,
     x=clamp_slope,
     node="ClampBackward1",

@@ -21,7 +21,7 @@ from gradlab.core.primitive import Primitive, elementwise, linear, primitive
 from gradlab.core.properties import Properties
 from gradlab.core.sparsity import number_elements
 from gradlab.rules.arguments import Array, Meta, Namespace, Shape
-from gradlab.rules.elementwise import keep_where
+from gradlab.rules.masking import keep_where
 
 
 def namespace_under(x: Array) -> Namespace:

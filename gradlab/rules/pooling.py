@@ -18,8 +18,8 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.primitive import primitive
 from gradlab.core.tensor import Tensor
-from gradlab.rules.elementwise import INTEGER_OF_ITEMSIZE, keep_where
 from gradlab.rules.indexing import gather, put_along
+from gradlab.rules.masking import INTEGER_OF_ITEMSIZE, keep_where
 from gradlab.rules.resampling import WHOLE_AXIS, AxisMap, resample_reads
 
 
