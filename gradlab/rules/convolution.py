@@ -4,13 +4,17 @@
     conv_input     x from y and w: the adjoint with respect to x, which is also the transposed convolution
     conv_weight    w from x and y: the adjoint with respect to w
 
-All three are one matrix product per image with the columns of the image (im2col: one row for each channel and kernel position,
-one column for each output position). Columns are computed for a few images at a time, so that they stay in the cache, and are
-not saved: the backward pass computes them again.
+All three are one matrix product with the columns of several images (im2col: one row for each channel and kernel position, one
+column for each image and output position). Columns are computed for as many images as fit into the cache, and are not saved: the
+backward pass computes them again.
 
-To copy long runs, the padded image is stored flat. The columns of a kernel position are then a slice of it with another start.
-The slice includes the few elements between the rows of the output, which are cut off at the end. With a stride, the image is
-first split into phases (every stride-th element), each of which is flat.
+To copy long runs, the padded images are stored flat, one after the other, for each channel. The columns of a kernel position are
+then a slice of this with another start. The slice includes the elements between the rows of the output, which are cut off at the
+end. Without a stride, the zeros on the right of a row are those on the left of the next one, and likewise below an image. With a
+stride, the images are first split into phases (every stride-th element), each of which is flat.
+
+The products with zeros, in the padding and in the gaps between rows, add nothing, unless the other factor is infinite or NaN. On
+NumPy these cases are computed again from the products that exist, so that a NaN reaches no more elements than in PyTorch.
 
 Either argument may have batch axes in front. They are folded into the images, or into channels that the other argument does
 not have.
@@ -18,6 +22,7 @@ not have.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
@@ -29,36 +34,47 @@ from gradlab.core.primitive import Primitive, bilinear, primitive
 from gradlab.core.properties import Properties
 from gradlab.core.sparsity import number_elements
 from gradlab.rules.arguments import Array, Meta, Namespace, Shape
+from gradlab.rules.reductions import total
 
-CACHE_BYTES, MAX_COLUMN_BYTES = 1 << 20, 1 << 25  # bytes of columns at a time: of several images, of one image
+CACHE_BYTES, MAX_COLUMN_BYTES = 1 << 21, 1 << 22  # bytes of columns at a time: of several images, of one image
+MAX_GAPS = 1.25  # elements of a flat image per output position, up to which the gaps between images are computed as well
 
 Ints = tuple[int, ...]
 
 
 class Plan:
-    """Flat layout of images of `size`, and the start of each kernel position in it."""
+    """Flat layout of images of `size`, and where each kernel position starts in it."""
 
     def __init__(self, size: Ints, out: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> None:
         reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
-        phase = tuple(
-            [max(-(-(n + 2 * p) // s), r // s + o) for n, o, r, s, p in zip(size, out, reach, stride, padding, strict=True)]
-        )
-        steps = [prod(phase[i + 1 :]) for i in range(len(phase))]
+        if prod(stride) == 1:
+            # What an output row reads past its own row are then the zeros on the left of the next one.
+            grid = tuple([max(n + p, o, o + r - p) for n, o, r, p in zip(size, out, reach, padding, strict=True)])
+        else:
+            grid = tuple(
+                [max(-(-(n + 2 * p) // s), r // s + o) for n, o, r, s, p in zip(size, out, reach, stride, padding, strict=True)]
+            )
+        steps = [prod(grid[i + 1 :]) for i in range(len(grid))]
         taps = [[i * d for i, d in zip(tap, dilation, strict=True)] for tap in product(*map(range, kernel))]
         parts = {tuple(i % s for i, s in zip(tap, stride, strict=True)) for tap in taps}
         self.size, self.out, self.kernel, self.rank = size, out, kernel, len(size) + 2
         self.stride, self.padding, self.dilation = stride, padding, dilation
-        self.grid, self.length = phase, prod(stride) * prod(phase)
-        self.starts = [
-            int(np.ravel_multi_index([i % s for i, s in zip(tap, stride, strict=True)], stride)) * prod(phase)
-            + sum(i // s * step for i, s, step in zip(tap, stride, steps, strict=True))
+        self.grid, self.area, self.phases = grid, prod(grid), prod(stride)
+        self.taps = [  # the phase of each kernel position, and its offset there
+            (
+                int(np.ravel_multi_index([i % s for i, s in zip(tap, stride, strict=True)], stride)),
+                sum(i // s * step for i, s, step in zip(tap, stride, steps, strict=True)),
+            )
             for tap in taps
         ]
-        self.positions = 1 + sum((o - 1) * step for o, step in zip(out, steps, strict=True)) if prod(out) else 0
-        self.rows = (out[0], *phase[1:])
+        self.tail = max([offset for _, offset in self.taps], default=0)  # zeros behind the last image
+        self.rows = (out[0], *grid[1:])
+        if self.area <= MAX_GAPS * prod(self.rows):
+            self.rows = grid
+        self.run = prod(self.rows)  # elements of each image in a column
         self.crop = (Ellipsis, *(slice(o) for o in out))
         self.fills = [self._fill(part) for part in parts]
-        self.covers_image = sum(prod(s.stop - s.start for s in there[1 + len(size) :]) for there, _ in self.fills) == prod(size)
+        self.covers_image = sum(prod(s.stop - s.start for s in there[-len(size) :]) for there, _ in self.fills) == prod(size)
         self.is_pointwise = prod(kernel) == 1 and out == size and not any(padding)  # the image is already its column matrix
 
     @cached_property
@@ -78,44 +94,69 @@ class Plan:
             count = max(0, -(-(n - begin) // s))
             there.append(slice(first, first + count))
             here.append(slice(begin, begin + count * s, s))
-        return (Ellipsis, *part, *there), (Ellipsis, *here)
+        return (slice(None), *part, slice(None), *there), (Ellipsis, *here)
 
     def chunks(self, images: int, channels: int, itemsize: int) -> list[slice]:
         """Return slices of a few images each, whose columns fit into the cache."""
-        each = channels * len(self.starts) * self.positions * itemsize
-        several = max(1, CACHE_BYTES // max(each, 1))
+        several = max(1, CACHE_BYTES // max(channels * len(self.taps) * self.run * itemsize, 1))
         return [slice(i, min(i + several, images)) for i in range(0, images, several)]
 
-    def ranges(self, channels: int, itemsize: int) -> list[tuple[int, int]]:
-        """Return ranges of output positions: one, unless the image is very large."""
-        some = max(1, MAX_COLUMN_BYTES // max(channels * len(self.starts) * itemsize, 1))
-        return [(a, min(a + some, self.positions)) for a in range(0, self.positions, some)]
+    def ranges(self, images: int, channels: int, itemsize: int) -> list[tuple[int, int]]:
+        """Return ranges of the columns of a chunk: one, unless it is a very large image."""
+        length = images * self.run
+        some = length if images > 1 else max(1, MAX_COLUMN_BYTES // max(channels * len(self.taps) * itemsize, 1))
+        return [(a, min(a + some, length)) for a in range(0, length, some)]
+
+    def make_flat(self, xp: Any, channels: int, images: int, dtype: Any) -> tuple[Any, Any]:
+        """Return zeros for flat images, (channels, length), and a view of them as (channels, *stride, images, *grid)."""
+        length = self.phases * images * self.area
+        flat = xp.zeros((channels, length + self.tail), dtype=dtype)
+        return flat, flat[:, :length].reshape(channels, *self.stride, images, *self.grid)
 
     def flatten(self, xp: Any, x: Any) -> Any:
-        """Return the padded images, one phase after the other: (n, c, length)."""
-        if self.is_pointwise:
-            return x.reshape(*x.shape[:2], -1)
-        padded = xp.zeros((*x.shape[:2], *self.stride, *self.grid), dtype=x.dtype)
+        """Return the padded images (n, c, …) in the flat layout (c, length)."""
+        flat, padded = self.make_flat(xp, x.shape[1], x.shape[0], x.dtype)
+        x = xp.swapaxes(x, 0, 1)
         for there, here in self.fills:
             padded[there] = x[here]
-        return padded.reshape(*x.shape[:2], self.length)
+        return flat
 
-    def columns(self, xp: Any, flat: Any, a: int, b: int) -> Any:
-        """Return the columns: (n, c, kernel positions, output positions a to b)."""
-        if self.is_pointwise:
-            return flat[:, :, None, a:b]
-        result = xp.empty((*flat.shape[:2], len(self.starts), b - a), dtype=flat.dtype)
-        for k, start in enumerate(self.starts):
-            result[:, :, k] = flat[:, :, start + a : start + b]
+    def runs(self, flat: Any, images: int, k: int, a: int, b: int) -> Any:
+        """Return a view of the elements that kernel position `k` reads for columns a to b: (c, columns) or (c, images, run)."""
+        phase, offset = self.taps[k]
+        start = phase * images * self.area + offset
+        if images == 1 or self.run == self.area:
+            return flat[:, start + a : start + b]
+        return flat[:, start : start + images * self.area].reshape(-1, images, self.area)[..., : self.run]
+
+    def columns(self, xp: Any, flat: Any, images: int, a: int, b: int) -> Any:
+        """Return the columns a to b: (c, kernel positions, columns)."""
+        result = xp.empty((flat.shape[0], len(self.taps), b - a), dtype=flat.dtype)
+        for k in range(len(self.taps)):
+            runs = self.runs(flat, images, k, a, b)
+            result[:, k].reshape(runs.shape)[...] = runs
         return result
 
+    def windows(self) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+        """Yield for each kernel position the index of the outputs that read an element of the image, and that of the elements."""
+        for tap in product(*map(range, self.kernel)):
+            there, here = [], []
+            for k, n, o, s, p, d in zip(tap, self.size, self.out, self.stride, self.padding, self.dilation, strict=True):
+                first = max(0, -(-(p - k * d) // s))
+                last = min(o, (n - 1 + p - k * d) // s + 1)
+                begin = first * s - p + k * d
+                there.append(slice(first, max(first, last)))
+                here.append(slice(begin, begin + max(0, last - first) * s, s))
+            yield (Ellipsis, *there), (Ellipsis, *here)
+
     def insert_gaps(self, xp: Any, y: Any) -> Any:
-        """Return outputs (n, o, …) with zeros for the elements between rows of the flat layout."""
+        """Return outputs (n, o, …) as (o, columns), with zeros for the elements between the rows of the flat layout."""
+        y = xp.swapaxes(y, 0, 1)
         if self.rows == self.out:
-            return y.reshape(*y.shape[:2], -1)
+            return y.reshape(y.shape[0], -1)
         padded = xp.zeros((*y.shape[:2], *self.rows), dtype=y.dtype)
         padded[self.crop] = y
-        return padded.reshape(*y.shape[:2], -1)
+        return padded.reshape(y.shape[0], -1)
 
     def input_positions(self) -> np.ndarray:
         """Return the input position of each (kernel position, output position), -1 in the padding."""
@@ -140,17 +181,26 @@ def convolve(xp: Any, x: Any, w: Any, bias: Any, plan: Plan, groups: int) -> Any
     """Convolve (n, c, …) with (o, c / groups, …) to (n, o, …)."""
     (n, c), o = x.shape[:2], w.shape[0]
     y = xp.empty((n, o, *plan.out), dtype=x.dtype)
-    w = w.reshape(groups, o // groups, c // groups * len(plan.starts))
+    if plan.is_pointwise or has_special_values(xp, w):
+        if plan.is_pointwise:
+            images, into = (flat_images(split_groups(z, groups)) for z in (x, y))
+            xp.matmul(split_filters(w, groups)[..., 0], images, out=into)
+        else:
+            y[...] = 0
+            convolve_by_taps(x, w, y, plan, groups)
+        if bias is not None:
+            y += bias.reshape(-1, *(1,) * len(plan.out))
+        return y
+    w = w.reshape(groups, o // groups, c // groups * len(plan.taps))
     for part in plan.chunks(n, c, x.itemsize) if y.size else ():
-        flat = plan.flatten(xp, x[part])
-        m = flat.shape[0]
-        result = xp.empty((m, groups, o // groups, prod(plan.rows)), dtype=x.dtype)
-        for a, b in plan.ranges(c, x.itemsize):
-            columns = plan.columns(xp, flat, a, b)
-            xp.matmul(w, columns.reshape(m, groups, -1, b - a), out=result[..., a:b])
+        flat, images = plan.flatten(xp, x[part]), part.stop - part.start
+        result = xp.empty((groups, o // groups, images * plan.run), dtype=x.dtype)
+        for a, b in plan.ranges(images, c, x.itemsize):
+            columns = plan.columns(xp, flat, images, a, b)
+            xp.matmul(w, columns.reshape(groups, -1, b - a), out=result[..., a:b])
         if bias is not None:
             result += bias.reshape(groups, o // groups, 1)
-        y[part] = result.reshape(m, o, *plan.rows)[plan.crop]
+        xp.swapaxes(y[part], 0, 1)[...] = result.reshape(o, images, *plan.rows)[plan.crop]
     return y
 
 
@@ -163,18 +213,21 @@ def convolve_transposed(xp: Any, y: Any, w: Any, plan: Plan, groups: int) -> Any
     if plan.adjoint is not None and o <= 2 * c:
         w = xp.swapaxes(w.reshape(groups, o // groups, c // groups, -1)[..., ::-1], 1, 2)
         return convolve(xp, y, w.reshape(c, o // groups, *plan.kernel), None, plan.adjoint, groups)
+    if has_special_values(xp, w):
+        x = np.zeros((n, c, *plan.size), y.dtype)
+        convolve_by_taps(y, w, x, plan, groups, transposed=True)
+        return x
     x = (xp.empty if plan.covers_image else xp.zeros)((n, c, *plan.size), dtype=y.dtype)
-    w = w.reshape(groups, o // groups, c // groups * len(plan.starts)).mT
+    w = w.reshape(groups, o // groups, c // groups * len(plan.taps)).mT
     for part in plan.chunks(n, c, y.itemsize) if x.size else ():
-        rows = plan.insert_gaps(xp, y[part])
-        m = rows.shape[0]
-        rows = rows.reshape(m, groups, o // groups, -1)
-        flat = xp.zeros((m, c, plan.length), dtype=y.dtype)
-        for a, b in plan.ranges(c, y.itemsize):
-            columns = xp.matmul(w, rows[..., a:b]).reshape(m, c, len(plan.starts), b - a)
-            for k, start in enumerate(plan.starts):
-                flat[:, :, start + a : start + b] += columns[:, :, k]
-        padded, image = flat.reshape(m, c, *plan.stride, *plan.grid), x[part]
+        rows, images = plan.insert_gaps(xp, y[part]).reshape(groups, o // groups, -1), part.stop - part.start
+        flat, padded = plan.make_flat(xp, c, images, y.dtype)
+        for a, b in plan.ranges(images, c, y.itemsize):
+            columns = xp.matmul(w, rows[..., a:b]).reshape(c, len(plan.taps), b - a)
+            for k in range(len(plan.taps)):
+                runs = plan.runs(flat, images, k, a, b)
+                runs += columns[:, k].reshape(runs.shape)
+        image = xp.swapaxes(x[part], 0, 1)
         for there, here in plan.fills:
             image[here] = padded[there]
     return x
@@ -183,15 +236,51 @@ def convolve_transposed(xp: Any, y: Any, w: Any, plan: Plan, groups: int) -> Any
 def correlate(xp: Any, x: Any, y: Any, plan: Plan, groups: int) -> Any:
     """Correlate (n, c, …) with (n, o, …) to (o, c / groups, …)."""
     (n, c), o = x.shape[:2], y.shape[1]
-    total = xp.zeros((groups, o // groups, c // groups * len(plan.starts)), dtype=x.dtype)
+    sums = xp.zeros((groups, o // groups, c // groups * len(plan.taps)), dtype=x.dtype)
+    if plan.is_pointwise:
+        x, y = (flat_images(split_groups(z, groups)) for z in (x, y))
+        return (y @ x.mT).sum(axis=0).reshape(o, c // groups, *plan.kernel)
     for part in plan.chunks(n, c, x.itemsize) if y.size and x.size else ():
-        flat = plan.flatten(xp, x[part])
-        m = flat.shape[0]
-        rows = plan.insert_gaps(xp, y[part]).reshape(m, groups, o // groups, -1)
-        for a, b in plan.ranges(c, x.itemsize):
-            columns = plan.columns(xp, flat, a, b).reshape(m, groups, -1, b - a)
-            total += (rows[..., a:b] @ columns.mT).sum(axis=0)
-    return total.reshape(o, c // groups, *plan.kernel)
+        flat, images = plan.flatten(xp, x[part]), part.stop - part.start
+        rows = plan.insert_gaps(xp, y[part]).reshape(groups, o // groups, -1)
+        for a, b in plan.ranges(images, c, x.itemsize):
+            columns = plan.columns(xp, flat, images, a, b).reshape(groups, -1, b - a)
+            sums += rows[..., a:b] @ columns.mT
+    sums = sums.reshape(o, c // groups, *plan.kernel)
+    if has_special_values(xp, sums):
+        by_group, x, y = split_filters(sums, groups), split_groups(x, groups), split_groups(y, groups)
+        for k, (there, here) in enumerate(plan.windows()):
+            by_group[..., k] = (flat_images(y[there]) @ flat_images(x[here]).mT).sum(axis=0)
+    return sums
+
+
+def convolve_by_taps(given: Any, w: Any, result: Any, plan: Plan, groups: int, transposed: bool = False) -> None:
+    """Add the convolution, or the transposed one, of `given` with w to `result`, only from the products that exist."""
+    given, result, w = split_groups(given, groups), split_groups(result, groups), split_filters(w, groups)
+    for k, (there, here) in enumerate(plan.windows()):
+        into, source = (here, there) if transposed else (there, here)
+        part = result[into]
+        part += ((w[..., k].mT if transposed else w[..., k]) @ flat_images(given[source])).reshape(part.shape)
+
+
+def has_special_values(xp: Any, x: Any) -> bool:
+    """Return True if a NumPy array has an infinite element or NaN, or if its sum overflows."""
+    return xp is np and not np.isfinite(total(np, x, tuple(range(-x.ndim, 0))))
+
+
+def split_groups(x: Any, groups: int) -> Any:
+    """Return (n, c, …) as (n, groups, c / groups, …), a view if it is contiguous."""
+    return x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
+
+
+def split_filters(w: Any, groups: int) -> Any:
+    """Return (o, c / groups, …) as (groups, o / groups, c / groups, kernel positions), a view if it is contiguous."""
+    return w.reshape(groups, w.shape[0] // groups, w.shape[1], prod(w.shape[2:]))
+
+
+def flat_images(x: Any) -> Any:
+    """Return (n, groups, c / groups, …) with one axis for the positions."""
+    return x.reshape(*x.shape[:3], prod(x.shape[3:]))
 
 
 # ----------------------------------------------------------------------------------------------------------- batch axes
@@ -369,7 +458,7 @@ conv_transpose = conv_input.with_node("ConvolutionBackward0")
 
 def sum_per_channel(xp: Namespace, g: Array, plan: Plan) -> Array:
     """Sum over all axes except the channels."""
-    return xp.sum(g, axis=(-plan.rank, *range(2 - plan.rank, 0)))
+    return total(xp, g, (-plan.rank, *range(2 - plan.rank, 0)))
 
 
 def weight_cotangent(x: Array, y: Array, plan: Plan, groups: int, transposed: bool) -> Array:
