@@ -9,7 +9,6 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,14 +35,14 @@ CYCLE_WARNING = (
 )
 
 
-TENSOR_METHODS_FILE = str(Path(__file__).parent.parent / "methods" / "gradients.py")  # the file that defines Tensor.backward
+TENSOR_METHODS = "gradlab.methods.gradients"  # the module that defines Tensor.backward
 
 
 Root = tuple[Node, tuple[int, ...], Any, Any]  # start of a sweep: node, shape, dtype, and an array of its kind
 
 
 def _sequence(value: Any, what: str) -> list[Any]:
-    if isinstance(value, (Tensor, GradientEdge)):
+    if type(value) is Tensor or isinstance(value, (Tensor, GradientEdge)):
         return [value]
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         raise TypeError(f"{what} must be a Tensor or a sequence of Tensors, got {type(value).__name__}.")
@@ -88,6 +87,16 @@ def root_cotangent(index: int, root: Root, weight: Any, batched: bool) -> Tensor
 
 def _roots(outputs: list[Any], weights: Any, batched: bool, traced: bool) -> tuple[list[tuple[Node, Any]], tuple[int, ...]]:
     __tracebackhide__ = True
+    if type(weights) is Tensor and len(outputs) == 1 and not batched:  # the usual case, for the rows of a Jacobian
+        y, v = outputs[0], weights.array
+        if (
+            type(y) is Tensor
+            and y.node is not None
+            and v.shape == y.array.shape
+            and v.dtype is y.array.dtype
+            and type(v) is type(y.array)
+        ):
+            return [(y.node, weights if traced else v)], ()
     if weights is None:
         weights = [None] * len(outputs)
     elif isinstance(weights, Tensor) or (
@@ -117,6 +126,8 @@ def _roots(outputs: list[Any], weights: Any, batched: bool, traced: bool) -> tup
 
 def _inputs(inputs: Any, function: str) -> list[Any]:
     """Return the inputs as a list: the values of a dictionary, or the elements of a sequence."""
+    if type(inputs) is Tensor:
+        return [inputs]
     if isinstance(inputs, Mapping):
         if type(inputs) is not dict:
             raise TypeError(
@@ -201,7 +212,7 @@ def backward(
             x.retain_grad()
     roots, lead = _roots(outputs, grad_tensors, False, create_graph)
     if create_graph:
-        warnings.warn(CYCLE_WARNING, UserWarning, stacklevel=2 + (sys._getframe(1).f_code.co_filename == TENSOR_METHODS_FILE))
+        warnings.warn(CYCLE_WARNING, UserWarning, stacklevel=2 + (sys._getframe(1).f_globals.get("__name__") == TENSOR_METHODS))
     wanted = None if inputs is None else {node_of(x) for x in chosen}
     gradients = vjp_sweep(
         roots,
@@ -291,9 +302,13 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
-    nodes = [node_of(x) for x in xs]
-    for i, (x, node) in enumerate(zip(xs, nodes, strict=True)):
-        if node is None and not allow_unused:
+    nodes, wanted = [], set()
+    for i, x in enumerate(xs):
+        node = node_of(x)
+        nodes.append(node)
+        if node is not None:
+            wanted.add(node)
+        elif not allow_unused:
             raise input_without_history(i, x)
     level = level_state.level if mode.forward else None
     tangents = level is not None and len(level.duals) > 0  # then the gradients have tangents, too
@@ -301,7 +316,7 @@ def grad(
     gradients = vjp_sweep(
         roots,
         lead,
-        wanted={node for node in nodes if node is not None},
+        wanted=wanted,
         traced=create_graph or tangents,
         retain=create_graph if retain_graph is None else retain_graph,
         hooks=hooks,

@@ -15,9 +15,10 @@ from gradlab.autograd.saved import (
     saved_tensors_hooks,
 )
 from gradlab.core import node as nodes
-from gradlab.core.engine import Run, nodes_leading_to, reachable_nodes, running
+from gradlab.core.engine import Run, running
 from gradlab.core.node import AccumulateGrad, RemovableHandle
 from gradlab.core.ports import MultiOutputNode
+from gradlab.core.search import nodes_leading_to, reachable_nodes
 from gradlab.core.storage import mark_written
 from gradlab.core.tensor import Tensor
 

@@ -23,6 +23,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from gradlab.core.node import AccumulateGrad, Node
 from gradlab.core.numpy_warnings import filter_is_overridden, silence
 from gradlab.core.observers import OBSERVERS, Observer, ReverseSweep, find_sweep_origin, observers
 from gradlab.core.ports import Bundle, UserSaved
+from gradlab.core.search import orders_to_skip
 from gradlab.core.storage import clock
 from gradlab.core.tensor import Tensor, constant
 
@@ -64,27 +66,6 @@ class _Running(threading.local):
 
 running = _Running()
 MAX_NESTED_SWEEPS = 40  # per thread, bounded by its stack
-
-
-def reachable_nodes(roots: Iterable[Node]) -> list[Node]:
-    """Return the roots and all nodes reachable from them, newest first."""
-    seen = set(roots)
-    stack = list(seen)
-    while stack:
-        for edge in stack.pop().edges:
-            if edge is not None and edge not in seen:
-                seen.add(edge)
-                stack.append(edge)
-    return sorted(seen, key=lambda node: node.order)
-
-
-def nodes_leading_to(wanted: Iterable[Node], roots: Iterable[Node]) -> set[Node]:
-    """Return the nodes on a path from the roots to a wanted node, and the wanted nodes. The others need not be computed."""
-    needed = set(wanted)
-    for node in reversed(reachable_nodes(roots)):
-        if any(edge in needed for edge in node.edges):
-            needed.add(node)
-    return needed
 
 
 def vjp_sweep(
@@ -196,36 +177,43 @@ def _reverse(
     __tracebackhide__ = True
     heap: list[tuple[int, Node]] = []
     leaves: list[Node] = []  # leaves are older than the nodes above them, so they come last and need no heap
+    only_leaves = False  # nothing else is left, and the leaves are sorted
     pending: dict[Node, Any] = {}  # cotangents of the nodes in the heap and of the leaves
     gradients: dict[Node, Any] = {}
     borrowed: set[Node] = set()
     freed = find_sweep_origin() if OBSERVERS else None
     run: Any = running.sweep
     run.freed, freed_at_end = freed, run.freed_at_end
-    needed = None
-    if wanted is not None:
-        needed = nodes_leading_to(wanted, [node for node, _ in roots])
-    for node, g in roots:
-        if node in pending:
-            pending[node] = pending[node] + g
-        else:
-            pending[node] = g
-            borrowed.add(node)
-            heappush(heap, (node.order, node))
+    skipped = None if wanted is None else orders_to_skip([node for node, _ in roots], wanted)
     # In a chain of nodes, only one is pending at a time. It bypasses the heap, and its cotangent the dictionary. Invariant: if
     # `alone` is set, the heap is empty.
     alone: Node | None = None
     carried = None
+    if len(roots) == 1:
+        alone, carried = roots[0]
+        borrowed.add(alone)
+    else:
+        for node, g in roots:
+            if node in pending:
+                pending[node] = pending[node] + g
+            else:
+                pending[node] = g
+                borrowed.add(node)
+                heappush(heap, (node.order, node))
     while True:
         # 1. Take the newest pending node and its complete cotangent. The leaves follow when no other node is left.
         if alone is not None:
             node, g, alone, carried = alone, carried, None, None
         else:
-            if not heap:
-                if not leaves:
-                    return gradients
-                heap, leaves = sorted([(leaf.order, leaf) for leaf in leaves]), []
-            node = heappop(heap)[1]
+            if heap:
+                node = heappop(heap)[1]
+            elif leaves:
+                if not only_leaves:
+                    leaves.sort(key=attrgetter("order"), reverse=True)
+                    only_leaves = True
+                node = leaves.pop()
+            else:
+                return gradients
             g = pending.pop(node)
         # 2. Run hooks on the tensor, and store the cotangent if it is wanted. A leaf ends here.
         op = node.op
@@ -243,8 +231,8 @@ def _reverse(
             continue
         # 3. Omit the edges that lead to no wanted node, and run the hooks before the node.
         edges: Sequence[Node | None] = node.edges
-        if needed is not None:
-            edges = [edge if edge in needed else None for edge in edges]
+        if skipped:
+            edges = [None if edge is None or edge.order in skipped else edge for edge in edges]
             if not any(edges):
                 if accumulates and attached is not None and (attached.pre or attached.post):
                     g = _run_prehooks(node, g, traced)

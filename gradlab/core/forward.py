@@ -11,10 +11,11 @@ from contextlib import nullcontext
 from typing import Any
 
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.engine import MIN_SIZE_IN_PLACE, check_not_overwritten, reachable_nodes, unpack_saved
+from gradlab.core.engine import MIN_SIZE_IN_PLACE, check_not_overwritten, unpack_saved
 from gradlab.core.modes import mode
 from gradlab.core.node import Node
 from gradlab.core.numpy_warnings import filter_is_overridden, silence
+from gradlab.core.search import reachable_nodes
 from gradlab.core.storage import clock
 
 

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import tree_to_host
-from gradlab.core.engine import reachable_nodes
 from gradlab.core.joint import Joint, member_of_output
 from gradlab.core.node import Node
+from gradlab.core.search import reachable_nodes
 
 
 def number_elements(shape: tuple[int, ...]) -> np.ndarray:

@@ -23,11 +23,11 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of, to_host
 from gradlab.core import engine
-from gradlab.core.engine import reachable_nodes
 from gradlab.core.observers import Observer, ReverseSweep, add_observer, observers, remove_observer
 from gradlab.core.ports import Bundle
 from gradlab.core.saved_names import tensor_names
 from gradlab.core.scopes import scope_guard
+from gradlab.core.search import reachable_nodes
 from gradlab.core.tensor import Tensor
 from gradlab.diagnose.sites import GRADLAB_PREFIXES, Sites
 from gradlab.diagnose.sites import active_recorder as recorded_already

@@ -11,8 +11,8 @@ from itertools import chain
 from typing import Any
 
 from gradlab.backend.namespaces import cuda, is_array
-from gradlab.core.engine import reachable_nodes
 from gradlab.core.errors import OutOfMemoryError, advice
+from gradlab.core.search import reachable_nodes
 
 MAX_LISTED_TENSORS = 5
 

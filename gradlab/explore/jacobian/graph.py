@@ -119,7 +119,7 @@ class GradlabGraph(DifferentiatedGraph):
 
     def __init__(self, library: Library, outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
         super().__init__(library, outputs, inputs)
-        from gradlab.core.engine import reachable_nodes
+        from gradlab.core.search import reachable_nodes
 
         self.ends, self.starts = [y.node for y in outputs], [x.node for x in inputs]  # in-place writes would replace them
         self._number = {node: k for k, node in enumerate(reachable_nodes(filter(None, self.ends)))}
@@ -148,8 +148,8 @@ class GradlabGraph(DifferentiatedGraph):
         return [None if node is None else to_host(next(values)) for node in self.ends]
 
     def refusal(self) -> RuntimeError | None:
-        from gradlab.core.engine import nodes_leading_to, reachable_nodes
         from gradlab.core.errors import graph_freed
+        from gradlab.core.search import nodes_leading_to, reachable_nodes
 
         ends = [node for node in self.ends if node is not None]
         needed = nodes_leading_to(self.starts, ends).difference(self.starts)
@@ -171,7 +171,7 @@ class GradlabGraph(DifferentiatedGraph):
         return crc32(repr((ends, nodes)).encode())
 
     def _peaks(self) -> tuple[int, int]:
-        from gradlab.core.engine import nodes_leading_to, reachable_nodes
+        from gradlab.core.search import nodes_leading_to, reachable_nodes
 
         ends = [node for node in self.ends if node is not None]
         wanted = set(self.starts)
@@ -397,6 +397,6 @@ def _with_checksums(value: Any) -> Any:
 
 
 def _reaches(node: Any, others: set[Any]) -> bool:
-    from gradlab.core.engine import reachable_nodes
+    from gradlab.core.search import reachable_nodes
 
     return any(other in others for other in reachable_nodes([node]) if other is not node)
