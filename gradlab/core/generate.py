@@ -44,6 +44,8 @@ def number_tensor(value: float, like: Any) -> Tensor:
     a number is not sent to a GPU repeatedly.
     """
     host = type(like) is np.ndarray
+    if host and like.dtype is SINGLE and (found := SINGLE_NUMBERS.get(value)) is not None:  # the most frequent case
+        return found
     cache = None
     if value:  # 0.0 and -0.0 would share a key
         cache = NUMBER_CACHE[like.dtype.char] if host else gpu_number_cache(like)
@@ -81,6 +83,7 @@ def gpu_number_cache(like: Any) -> dict[float, Tensor] | None:
 
 MAX_CACHED_NUMBERS = 256  # per dtype and device
 NUMBER_CACHE: dict[Any, dict[float, Tensor]] = defaultdict(dict)
+SINGLE_NUMBERS = NUMBER_CACHE[SINGLE.char]
 
 
 def with_zero_derivative(result: Any, *saved: Any) -> Any:
@@ -143,7 +146,8 @@ def fill_missing_tangents(node: Any, edges: Any, lead: tuple[int, ...], shapes: 
 # fmt: off
 GENERATED_GLOBALS: dict[str, Any] = {
     "Tensor": Tensor, "FRESH": FRESH, "mode": mode, "tick": tick, "new": object.__new__, "NUMBERS": frozenset((float, int)),
-    "number_tensor": number_tensor, "ndarray": np.ndarray, "namespace_of": namespace_of, "SCALARS": frozenset(SCALARS),
+    "FLOATS": (SINGLE, np.dtype(np.float64)), "number_tensor": number_tensor, "ndarray": np.ndarray,
+    "namespace_of": namespace_of, "SCALARS": frozenset(SCALARS),
     "asarray": np.asarray, "own_storage": own_storage, "drop_dead_views": drop_dead_views, "ref": weakref.ref,
     "multiply": np.multiply, "as_output": as_output, "forward_failed": forward_failed, "move_to_one_device": move_to_one_device,
     "fill_missing_tangents": fill_missing_tangents, "require_operands": require_operands,
@@ -213,9 +217,9 @@ def generated({head}):
 
 
 # The most frequent promotion: a Python number and a floating point tensor.
-PROMOTE_NUMBER = """if type({a}) is Tensor and type({b}) in NUMBERS and {a}.array.dtype.char in 'fd':
+PROMOTE_NUMBER = """if type({a}) is Tensor and type({b}) in NUMBERS and {a}.array.dtype in FLOATS:
             {b} = number_tensor({b}, {a}.array)
-        elif type({b}) is Tensor and type({a}) in NUMBERS and {b}.array.dtype.char in 'fd':
+        elif type({b}) is Tensor and type({a}) in NUMBERS and {b}.array.dtype in FLOATS:
             {a} = number_tensor({a}, {b}.array)
         else:"""
 
