@@ -1,102 +1,52 @@
-"""`python -m benchmarks [PATTERN …] [--rounds N] [--table]`: gradlab's time divided by torch's, each in its own process.
+"""`python -m benchmarks [PATTERN …] [--rounds N] [--peer NAME] [--save FILE] [--compare FILE]`: gradlab's time over torch's.
 
-The two processes take turns, with pauses, because BLAS and OpenMP threads spin for a while after a call and would slow down the
-other process. Medians over the rounds are printed. A ratio below 1 means that gradlab is faster. `--table` prints the table of
-docs/guide/speed.md, in Markdown.
+Without patterns, measure and print the table of docs/guide/speed.md, in Markdown. With patterns, as `chain/*`, print the times of
+these workloads (all: `*`). A ratio below 1 means that gradlab is faster. `--save` writes the measurements to a file, and
+`--compare` prints how they differ from those in such a file.
 """
 
 from __future__ import annotations
 
 import argparse
 import fnmatch
-import json
-import subprocess
-import sys
-import time
-from pathlib import Path
-from statistics import median
 
-from benchmarks.speed_page import table
+from benchmarks.measuring import BY_HAND, IMPORT, Measurement, Measuring
+from benchmarks.saved_runs import comparison, load, save
+from benchmarks.speed_page import names_of_table, table
 from benchmarks.workloads import WORKLOADS
 
-PAUSE = 0.25
-HERE = Path(__file__).parent
 
-
-class Worker:
-    def __init__(self, library: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "worker.py"), library],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=None,
-            cwd=HERE.parent,
-        )
-
-    def time(self, name: str) -> float:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(name + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise SystemExit(f"the worker failed on {name}")
-        time.sleep(PAUSE)
-        return json.loads(answer)
-
-
-def import_time(rounds: int) -> None:
-    """Print the time of `import gradlab` in addition to that of NumPy."""
-
-    def seconds(statement: str) -> float:
-        code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
-        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=HERE.parent)
-        return float(ran.stdout)
-
-    beyond = [seconds("import numpy, gradlab") - seconds("import numpy") for _ in range(max(rounds, 5))]
-    print(f"{'import gradlab, without NumPy':32s} {median(beyond) * 1e3:9.1f} ms")
-
-
-def measured_table(peer: str, rounds: int) -> str:
-    """Measure the table of docs/guide/speed.md."""
-    ours, theirs = Worker("gradlab"), Worker(peer)
-
-    def ratio(name: str) -> float:
-        return median(ours.time(name) / theirs.time(name) for _ in range(rounds))
-
-    return table(peer, rounds, ratio)
+def line(name: str, measured: Measurement) -> str:
+    ours, peer, ratio = measured
+    return f"{name:32s} {ours * 1e6:9.1f} µs {peer * 1e6:9.1f} µs {ratio:7.2f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("patterns", nargs="*", default=["*"], help="which workloads, as chain/* (all by default)")
+    parser.add_argument("patterns", nargs="*", help="which workloads, as chain/*; by default those of the table")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peer", default="torch", help="the library to compare with")
-    parser.add_argument("--table", action="store_true", help="print the table of docs/guide/speed.md instead")
+    parser.add_argument("--save", metavar="FILE", help="write the measurements to a JSON file")
+    parser.add_argument("--compare", metavar="FILE", help="print the changes since the run that was saved in FILE")
     options = parser.parse_args()
-    if options.table:
-        print(measured_table(options.peer, options.rounds))
-        return
-    if "*" in options.patterns or "import" in options.patterns:
-        import_time(options.rounds)
-    names = [n for n in WORKLOADS if any(fnmatch.fnmatch(n, p) for p in options.patterns)]
-    ours, theirs = Worker("gradlab"), Worker(options.peer)
-    print(f"{'workload':32s} {'gradlab':>12s} {options.peer:>12s} {'ratio':>7s}")
-    for name in names:
-        pairs = [(ours.time(name), theirs.time(name)) for _ in range(options.rounds)]
-        print(
-            f"{name:32s} {median(a for a, _ in pairs) * 1e6:9.1f} µs {median(b for _, b in pairs) * 1e6:9.1f} µs "
-            f"{median(a / b for a, b in pairs):7.2f}",
-            flush=True,
-        )
-    if "mlp" in names:
-        floor = Worker("numpy")
-        pairs = [(ours.time("mlp"), floor.time("mlp")) for _ in range(options.rounds)]
-        print(
-            f"{'mlp, against NumPy by hand':32s} {median(a for a, _ in pairs) * 1e6:9.1f} µs "
-            f"{median(b for _, b in pairs) * 1e6:9.1f} µs {median(a / b for a, b in pairs):7.2f}"
-        )
+    before = load(options.compare) if options.compare else {}
+    names = [*WORKLOADS, BY_HAND, IMPORT]
+    chosen = [name for name in names if any(fnmatch.fnmatch(name, one) for one in options.patterns)]
+    if options.patterns and not chosen:
+        parser.error(f"no workload matches {' '.join(options.patterns)}. There are: {', '.join(names)}")
+    measuring, measured = Measuring(options.peer, options.rounds), dict[str, Measurement]()
+    if chosen:
+        print(f"{'workload':32s} {'gradlab':>12s} {options.peer:>12s} {'ratio':>7s}")
+    for name in chosen or names_of_table():
+        measured[name] = measuring.measure(name)
+        if chosen:
+            print(line(name, measured[name]), flush=True)
+    if not chosen:
+        print(table(options.peer, options.rounds, measured))
+    if options.save:
+        save(options.save, measured)
+    if options.compare:
+        print(comparison(before, measured))
 
 
 main()
