@@ -37,7 +37,7 @@ from gradlab.rules.arguments import Array, Meta, Namespace, Shape
 from gradlab.rules.reductions import total
 
 CACHE_BYTES, MAX_COLUMN_BYTES = 1 << 21, 1 << 22  # bytes of columns at a time: of several images, of one image
-MAX_GAPS = 1.25  # elements of a flat image per output position, up to which the gaps between images are computed as well
+MAX_GAPS = 1.25  # elements of a flat image per element of its output rows, up to which the rest of it is computed, too
 
 Ints = tuple[int, ...]
 

@@ -67,7 +67,7 @@ def test_results_of_large_searches_are_not_kept(monkeypatch):
     monkeypatch.setattr(search, "MAX_KEPT_ORDERS", 1)
     a, _, _, y = graph()
     before = search.last.search
-    _, b = a, gl.tensor([1.0, 1.0], requires_grad=True)
-    y = y + (b * 2).exp() * 3
+    other = gl.tensor([1.0, 1.0], requires_grad=True)
+    y = y + (other * 2).exp() * 3
     gl.autograd.grad(y, a, gl.ones(2), retain_graph=True)
     assert search.last.search is before

@@ -8,7 +8,8 @@ from math import fsum
 import numpy as np
 import pytest
 
-from gradlab.rules.reductions import MAX_ROW, MIN_SIZE_PRODUCT, piece_length, total
+from gradlab.rules import reductions
+from gradlab.rules.reductions import MAX_ROW, piece_length, total
 
 LARGE = 1 << 14
 SHAPES = {
@@ -67,9 +68,13 @@ def test_infinities_and_nan_stay_in_their_rows():
     np.testing.assert_array_equal(found[:5], [512, np.inf, np.nan, np.nan, 512])
 
 
-@pytest.mark.skipif(sys.platform == "emscripten", reason="NumPy has no BLAS on Pyodide")
-def test_large_sums_are_products():
-    assert MIN_SIZE_PRODUCT == LARGE
+@pytest.mark.parametrize(("size", "is_product"), [(LARGE, True), (LARGE - 1, False)])
+def test_large_sums_are_products_where_numpy_has_blas(size, is_product, monkeypatch):
+    products = []
+    sum_trailing = reductions.sum_trailing
+    monkeypatch.setattr(reductions, "sum_trailing", lambda x, count: products.append(x.size) or sum_trailing(x, count))
+    assert total(np, np.ones(size, np.float32), (-1,)) == size
+    assert products == ([size] if is_product and sys.platform != "emscripten" else [])
 
 
 @pytest.mark.parametrize(
