@@ -34,8 +34,6 @@ from gradlab.core.tensor import Tensor, as_output
 
 Primitive = Any  # core.primitive imports this module
 
-GENERATED_FUNCTIONS = "record", "apply", "vjp", "scalar_vjp", "traced_vjp", "jvp", "traced_jvp", "half"
-
 
 def number_tensor(value: float, like: Any) -> Tensor:
     """Return a Python number as a constant tensor with the dtype and device of the floating point array `like`.

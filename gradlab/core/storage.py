@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from types import SimpleNamespace
 from typing import Any
 
 from gradlab.core.observers import OBSERVERS, notify_after_write
@@ -34,6 +33,15 @@ class Storage:
         self.limit = 8
 
 
+class Clock:
+    """The tick of the last write to any storage."""
+
+    __slots__ = ("last_write",)
+
+    def __init__(self) -> None:
+        self.last_write = 1
+
+
 class View:
     """Derivation of a view: its `base` and the (primitive, metadata) `steps` from there.
 
@@ -52,7 +60,7 @@ FRESH = Storage()  # placeholder for "never written, no views"; a tensor gets it
 ticks = itertools.count(0, -1)
 tick = ticks.__next__  # atomic under the GIL, so thread-safe
 NUMBER_STORAGE = Storage()  # placeholder for a Python number that was an operand
-clock = SimpleNamespace(last_write=1)
+clock = Clock()
 _write_lock = threading.RLock()
 
 
