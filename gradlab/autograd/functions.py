@@ -302,21 +302,19 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
-    nodes, wanted = [], set()
-    for i, x in enumerate(xs):
+    nodes: list[Node | None] = []
+    for x in xs:
         node = node_of(x)
+        if node is None and not allow_unused:
+            raise input_without_history(len(nodes), x)
         nodes.append(node)
-        if node is not None:
-            wanted.add(node)
-        elif not allow_unused:
-            raise input_without_history(i, x)
     level = level_state.level if mode.forward else None
     tangents = level is not None and len(level.duals) > 0  # then the gradients have tangents, too
     roots, lead = _roots(ys, grad_outputs, is_grads_batched, create_graph or tangents)
     gradients = vjp_sweep(
         roots,
         lead,
-        wanted=wanted,
+        wanted=[node for node in nodes if node is not None],
         traced=create_graph or tangents,
         retain=create_graph if retain_graph is None else retain_graph,
         hooks=hooks,
@@ -325,17 +323,20 @@ def grad(
     if level is not None and tangents and not create_graph:
         gradients = {node: level.without_history(g) for node, g in gradients.items()}
     results: list[Tensor | None] = []
-    for i, (x, node) in enumerate(zip(xs, nodes, strict=True)):
+    for x, node in zip(xs, nodes, strict=True):
         g = None if node is None else gradients.get(node)
-        if g is None and not allow_unused:
-            raise unused_input(i, x if isinstance(x, Tensor) else None, [y for y in ys if isinstance(y, Tensor)])
-        if g is None and materialize_grads:
-            if not isinstance(x, Tensor):
-                raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-            g = constant(namespace_of[type(x.array)].zeros(lead + x.array.shape, dtype=x.array.dtype))
-            if create_graph and x.array.dtype.kind == "f":
-                g.requires_grad_()
-        results.append(g if g is None or isinstance(g, Tensor) else constant(wrap(g)))
+        if g is None:
+            if not allow_unused:
+                raise unused_input(len(results), x if isinstance(x, Tensor) else None, [y for y in ys if isinstance(y, Tensor)])
+            if materialize_grads:
+                if not isinstance(x, Tensor):
+                    raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+                g = constant(namespace_of[type(x.array)].zeros(lead + x.array.shape, dtype=x.array.dtype))
+                if create_graph and x.array.dtype.kind == "f":
+                    g.requires_grad_()
+        elif not isinstance(g, Tensor):
+            g = constant(wrap(g))
+        results.append(g)
     return dict(zip(inputs, results, strict=True)) if type(inputs) is dict else tuple(results)
 
 

@@ -23,7 +23,6 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ from gradlab.core.node import AccumulateGrad, Node
 from gradlab.core.numpy_warnings import filter_is_overridden, silence
 from gradlab.core.observers import OBSERVERS, Observer, ReverseSweep, find_sweep_origin, observers
 from gradlab.core.ports import Bundle, UserSaved
-from gradlab.core.search import orders_to_skip
+from gradlab.core.search import get_order, orders_to_skip
 from gradlab.core.storage import clock
 from gradlab.core.tensor import Tensor, constant
 
@@ -134,7 +133,7 @@ def vjp_sweep(
     mode.grad, running.sweep = traced, run  # no call before `try`: an interrupt can only follow a call
     try:
         if not watching:
-            return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, ())
+            return _reverse(run, lead, wanted, traced, retain, hooks, accumulates, ())
         sweep = ReverseSweep(tuple(roots), lead, wanted, accumulates, tuple(outputs))
         error: BaseException | None = None
         for observer in watching:
@@ -143,7 +142,7 @@ def vjp_sweep(
             run.freed_at_end, retain = [], True
         try:
             visiting = tuple([observer for observer in watching if observer.sees_nodes])
-            return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, visiting)
+            return _reverse(run, lead, wanted, traced, retain, hooks, accumulates, visiting)
         except BaseException as raised:
             error = raised
             raise
@@ -165,7 +164,7 @@ def vjp_sweep(
 
 
 def _reverse(
-    roots: Sequence[tuple[Node, Any]],
+    run: Run,
     lead: tuple[int, ...],
     wanted: frozenset[Node] | None,
     traced: bool,
@@ -181,10 +180,9 @@ def _reverse(
     pending: dict[Node, Any] = {}  # cotangents of the nodes in the heap and of the leaves
     gradients: dict[Node, Any] = {}
     borrowed: set[Node] = set()
-    freed = find_sweep_origin() if OBSERVERS else None
-    run: Any = running.sweep
-    run.freed, freed_at_end = freed, run.freed_at_end
-    skipped = None if wanted is None else orders_to_skip([node for node, _ in roots], wanted)
+    run.freed = freed = find_sweep_origin() if OBSERVERS else None
+    roots, freed_at_end = run.roots, run.freed_at_end
+    skipped = None if wanted is None else orders_to_skip(roots, wanted)
     # In a chain of nodes, only one is pending at a time. It bypasses the heap, and its cotangent the dictionary. Invariant: if
     # `alone` is set, the heap is empty.
     alone: Node | None = None
@@ -203,14 +201,16 @@ def _reverse(
     while True:
         # 1. Take the newest pending node and its complete cotangent. The leaves follow when no other node is left.
         if alone is not None:
-            node, g, alone, carried = alone, carried, None, None
+            node, g = alone, carried
+            alone = carried = None
         else:
             if heap:
                 node = heappop(heap)[1]
             elif leaves:
                 if not only_leaves:
-                    leaves.sort(key=attrgetter("order"), reverse=True)
                     only_leaves = True
+                    if len(leaves) > 1:
+                        leaves.sort(key=get_order, reverse=True)
                 node = leaves.pop()
             else:
                 return gradients
@@ -259,7 +259,8 @@ def _reverse(
             if total.size >= MIN_SIZE_IN_PLACE and edges[0] not in borrowed and op.accumulate_into(total, g, lead, *node.meta):
                 g = total = None
                 continue
-        cotangents = (op.traced_vjp if traced else op.vjp if node.shape else op.scalar_vjp)(node, edges, g, lead)
+        shape = node.shape
+        cotangents = (op.traced_vjp if traced else op.vjp if shape else op.scalar_vjp)(node, edges, g, lead)
         if attached is not None and attached.post:
             borrowed.update(edges)  # type: ignore[arg-type]
             cotangents = _run_posthooks(node, edges, cotangents, g, lead, traced)
@@ -277,31 +278,40 @@ def _reverse(
             c = cotangents[at]
             if c is None:
                 continue
-            array = c.array if traced else c
-            if array.shape != (lead + edge.shape if lead else edge.shape) or array.dtype is not edge.dtype:
-                c = unbroadcast(c, edge, lead, node)
-            if edge is alone:
-                carried = add_cotangent(carried, c, edge, traced, borrowed)
-            elif pending and edge in pending:
-                pending[edge] = add_cotangent(pending[edge], c, edge, traced, borrowed)
+            if not shape and type(c) is edge.dtype.type and not (edge.shape or lead):  # a NumPy scalar: nothing to check
+                if edge is alone:
+                    carried = carried + c
+                    continue
+                if edge in pending:
+                    pending[edge] = pending[edge] + c
+                    continue
             else:
+                array = c.array if traced else c
+                if array.shape != (lead + edge.shape if lead else edge.shape) or array.dtype is not edge.dtype:
+                    c = unbroadcast(c, edge, lead, node)
+                if edge is alone:
+                    carried = add_cotangent(carried, c, edge, traced, borrowed)
+                    continue
+                if pending and edge in pending:
+                    pending[edge] = add_cotangent(pending[edge], c, edge, traced, borrowed)
+                    continue
                 if traced or (
                     (c is g or c.base is not None)
                     and (c.size < MIN_SIZE_IN_PLACE or not owns_memory(c, g, node, edges, borrowed))
                 ):
                     borrowed.add(edge)
-                if edge.op is None:
-                    leaves.append(edge)
-                    pending[edge] = c
-                elif alone is None and not heap:
-                    alone, carried = edge, c
-                else:
-                    if alone is not None:
-                        heappush(heap, (alone.order, alone))
-                        pending[alone] = carried
-                        alone = carried = None
-                    heappush(heap, (edge.order, edge))
-                    pending[edge] = c
+            if edge.op is None:
+                leaves.append(edge)
+                pending[edge] = c
+            elif alone is None and not heap:
+                alone, carried = edge, c
+            else:
+                if alone is not None:
+                    heappush(heap, (alone.order, alone))
+                    pending[alone] = carried
+                    alone = carried = None
+                heappush(heap, (edge.order, edge))
+                pending[edge] = c
         # 6. Free the saved tensors.
         if packed:
             frees = op.frees or (type(saved) is UserSaved and saved)

@@ -20,11 +20,17 @@ from gradlab.core.properties import ORDINARY
 from gradlab.core.storage import FRESH, own_storage, tick
 
 
+class BundleType:
+    """The dtype of a `Bundle`, with the attribute that the engine reads."""
+
+    type = None
+
+
 class Bundle:
     """A cotangent (or tangent) for each output of a node, or None. Only the node and its ports read the parts."""
 
     __slots__ = ("parts", "shape")
-    dtype, base, size = "bundle", None, 0
+    dtype, base, size = BundleType, None, 0
 
     def __init__(self, parts: Iterable[Any], lead: tuple[int, ...]) -> None:
         self.parts, self.shape = list(parts), lead

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from gradlab.core.node import Node
+
+get_order = attrgetter("order")
 
 
 class _Last(threading.local):
@@ -27,7 +30,7 @@ def reachable_nodes(roots: Iterable[Node]) -> list[Node]:
             if edge is not None and edge not in seen:
                 seen.add(edge)
                 stack.append(edge)
-    return sorted(seen, key=lambda node: node.order)
+    return sorted(seen, key=get_order)
 
 
 def nodes_leading_to(wanted: Iterable[Node], roots: Iterable[Node]) -> set[Node]:
@@ -48,17 +51,21 @@ def _add_nodes_above(wanted: set[Node], nodes: list[Node]) -> set[Node]:
 MAX_KEPT_ORDERS = 10_000
 
 
-def orders_to_skip(roots: Sequence[Node], wanted: frozenset[Node]) -> frozenset[int]:
-    """Return the orders of the reachable nodes that lead to no wanted node. They need not be computed.
+def orders_to_skip(roots: Sequence[tuple[Node, Any]], wanted: frozenset[Node]) -> frozenset[int]:
+    """Return the orders of the nodes reachable from the (node, cotangent) pairs that lead to no wanted node.
+
+    They need not be computed.
 
     The result is kept for the next call with the same nodes, because the rows of a Jacobian are computed one after the other.
     Orders are unique, and numbers keep no graph alive.
     """
-    key = [node.order for node in roots], [node.order for node in wanted]
+    key = [*map(get_order, wanted)]
+    for root, _ in roots:
+        key.append(root.order)
     known, skipped = last.search
     if key == known:
         return skipped
-    nodes = reachable_nodes(roots)
+    nodes = reachable_nodes([root for root, _ in roots])
     needed = _add_nodes_above(set(wanted), nodes)
     skipped = frozenset([node.order for node in nodes if node not in needed])
     if len(skipped) <= MAX_KEPT_ORDERS:

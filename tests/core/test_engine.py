@@ -27,6 +27,29 @@ def test_gradients_accumulate_and_share_no_memory():
     assert not any(np.shares_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
 
 
+def test_gradients_of_single_numbers_have_their_own_dtype_shape_and_memory():
+    a, b = gl.tensor(0.5, requires_grad=True), gl.tensor(2.0, dtype=gl.float64, requires_grad=True)
+    x = gl.tensor([1.0, 3.0], requires_grad=True)
+    z = a * a * b + (a * x).sum() * a + a
+    v = gl.tensor(10.0, dtype=gl.float64)
+    z.backward(v, retain_graph=True)  # 10 (a²b + a²(x₀ + x₁) + a)
+    assert a.grad.item() == 10 * (2 * 0.5 * 2 + 2 * 0.5 * 4 + 1)
+    assert b.grad.item() == 10 * 0.25
+    assert x.grad.tolist() == [2.5, 2.5]
+    assert [t.grad.dtype for t in (a, b, x)] == [gl.float32, gl.float64, gl.float32]
+    assert [type(t.grad.array) for t in (a, b)] == [np.ndarray, np.ndarray]
+    assert not np.shares_memory(b.grad.array, v.array)
+    (several,) = gl.autograd.grad(z, a, gl.tensor([1.0, 2.0], dtype=gl.float64), is_grads_batched=True)
+    assert several.tolist() == [7, 14]
+
+
+def test_a_gradient_that_is_the_weight_is_copied_for_single_numbers_too():
+    a, b, v = gl.tensor(1.0, requires_grad=True), gl.tensor(2.0, requires_grad=True), gl.tensor(3.0)
+    (a + b).backward(v)
+    a.grad.mul_(2)
+    assert [a.grad.item(), b.grad.item(), v.item()] == [6, 3, 3]
+
+
 def test_fan_out_adds_up_also_in_place():
     x = gl.linspace(0, 1, 5_000, dtype=gl.float64).requires_grad_()
     y = x * 2

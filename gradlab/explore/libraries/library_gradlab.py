@@ -74,7 +74,7 @@ class Gradlab(Library):
         return node
 
     def shape(self, node: Any) -> tuple[int, ...] | None:
-        several = node.op is not None and (node.op.properties.several or node.dtype == "bundle")
+        several = node.op is not None and (node.op.properties.several or node.dtype is Bundle.dtype)
         return None if several else tuple(node.shape)
 
     def why_lost(self, tensor: Any) -> str:
@@ -88,7 +88,7 @@ class Gradlab(Library):
         return getattr(node, "site", None)
 
     def dtype_of(self, node: Any) -> str:
-        return "" if node.dtype == "bundle" else dtype_name(node.dtype)
+        return "" if node.dtype is Bundle.dtype else dtype_name(node.dtype)
 
     def values(self, tensors: Sequence[Any], *, histograms: bool = False) -> list[Value]:
         return summarize_arrays([getattr(tensor, "array", tensor) for tensor in tensors], histograms=histograms)
