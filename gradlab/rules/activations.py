@@ -17,6 +17,7 @@ from gradlab.backend.special import special_of
 from gradlab.core.primitive import Primitive, elementwise
 from gradlab.core.properties import Properties
 from gradlab.rules.arguments import Array, Namespace
+from gradlab.rules.constants import ONE, one_minus
 from gradlab.rules.elementary import sigmoid
 from gradlab.rules.masking import keep_where, select
 
@@ -220,13 +221,13 @@ def silu_forward(xp: Namespace, x: Array) -> Array:
     e = xp.empty_like(x)
     xp.negative(x, out=e)
     xp.exp(e, out=e)
-    e += 1
+    e += ONE if xp is np else 1
     return xp.divide(x, e, out=e)
 
 
 def silu_slope(x: Array) -> Array:
     s = sigmoid(x)
-    return s * (1 + x * (1 - s))
+    return s * (1 + x * one_minus(s))
 
 
 silu = elementwise(

@@ -15,6 +15,7 @@ from gradlab.core.operator import operator
 from gradlab.core.primitive import elementwise
 from gradlab.core.properties import Properties
 from gradlab.rules.arguments import Array, Namespace
+from gradlab.rules.constants import ONE, one_minus
 from gradlab.rules.elementwise import LN2, sign_of, zero_slope
 from gradlab.rules.masking import keep_where
 
@@ -150,15 +151,16 @@ def stable_sigmoid(xp: Namespace, x: Array) -> Array:
     e = xp.empty_like(x)
     xp.negative(x, out=e)
     xp.exp(e, out=e)
-    e += 1
-    return xp.divide(1, e, out=e)
+    one = ONE if xp is np else 1
+    e += one
+    return xp.divide(one, e, out=e)
 
 
 sigmoid = operator(
     elementwise(
         "sigmoid",
         stable_sigmoid,
-        x=lambda out: out * (1 - out),
+        x=lambda out: out * one_minus(out),
         tex=r"\sigma({x})",
         promote="float",
         properties=Properties(low=0, high=1, steepest=1 / 4, saturates="both", sigmoidal=True, ignores_minus_inf=True),
@@ -236,7 +238,7 @@ asin = operator(
     elementwise(
         "asin",
         np.arcsin,
-        x=lambda xp, g, x: g / xp.sqrt(1 - x * x),
+        x=lambda xp, g, x: g / xp.sqrt(one_minus(x * x)),
         tex=r"\arcsin {x}",
         promote="float",
         properties=Properties(poles=True, poles_at=(-1.0, 1.0), costly=True, low=-pi / 2, high=pi / 2, keeps_sign=True),
@@ -250,7 +252,7 @@ acos = operator(
     elementwise(
         "acos",
         np.arccos,
-        x=lambda xp, g, x: -g / xp.sqrt(1 - x * x),
+        x=lambda xp, g, x: -g / xp.sqrt(one_minus(x * x)),
         tex=r"\arccos {x}",
         promote="float",
         properties=Properties(poles=True, poles_at=(-1.0, 1.0), costly=True, low=0, high=pi),
@@ -304,7 +306,7 @@ tanh = operator(
     elementwise(
         "tanh",
         np.tanh,
-        x=lambda out: 1 - out * out,
+        x=lambda out: one_minus(out * out),
         tex=r"\tanh {x}",
         promote="float",
         properties=Properties(costly=True, low=-1, high=1, keeps_sign=True, steepest=1, saturates="both", sigmoidal=True),
@@ -345,7 +347,7 @@ atanh = operator(
     elementwise(
         "atanh",
         np.arctanh,
-        x=lambda g, x: g / (1 - x * x),
+        x=lambda g, x: g / one_minus(x * x),
         tex=r"\mathrm{{artanh}}\,{x}",
         promote="float",
         properties=Properties(poles=True, poles_at=(-1.0, 1.0), costly=True, keeps_sign=True),
