@@ -23,13 +23,13 @@ from gradlab.rules.normalization import dot_keepdims, sum_keepdims
 def multiply_matrices(a: Array, b: Array) -> Array:
     """Return a @ b.
 
-    On NumPy the result has the memory order of b, so that heads are joined without a copy. A transposed b is copied first:
-    BLAS is so much quicker on small contiguous matrices that the copy pays off.
+    On NumPy the result has the memory order of b, so that heads are joined without a copy. BLAS reads a transposed b as it is;
+    other strides are copied, because NumPy's own loop is slow.
     """
     if type(a) is not np.ndarray or b.ndim < 3:
         return a @ b
     if b.strides[-1] != b.itemsize:
-        return a @ np.ascontiguousarray(b)
+        return a @ (b if b.strides[-2] == b.itemsize else np.ascontiguousarray(b))
     if b.flags.c_contiguous or a.shape[:-2] != b.shape[:-2]:
         return a @ b
     shape, last = (*a.shape[:-1], b.shape[-1]), b.ndim - 1
