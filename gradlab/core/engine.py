@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import is_writable, namespace_of, wrap
+from gradlab.backend.sums import is_large, sum_large
 from gradlab.core.errors import RuleError, detached_in_place, graph_freed, out_of_memory, saved_tensor_modified, weight_shape
 from gradlab.core.fresh_thread import run_in_fresh_thread
 from gradlab.core.gradients import add_to_grad, add_to_retained_grad
@@ -567,14 +568,7 @@ def unbroadcast(c: Any, edge: Node, lead: tuple[int, ...], node: Node) -> Any:
         axes = tuple(range(k, k + extra)) + tuple(
             i + extra for i in range(k, len(want)) if extra >= 0 and want[i] == 1 != shape[i + extra]
         )
-        wide = np.float32 if type(c) is np.ndarray and c.dtype.char == "e" else None  # sum float16 in float32
-        total = (
-            c
-            if not axes
-            else np.add.reduce(c, axis=axes, keepdims=True, dtype=wide)
-            if type(c) is np.ndarray
-            else xp.sum(c, axis=axes, keepdims=True)
-        )
+        total = _sum_axes(c, axes) if axes else c
         if extra < 0 or total.shape != lead + (1,) * extra + edge.shape:
             if (
                 edge.op is None
@@ -590,3 +584,12 @@ def unbroadcast(c: Any, edge: Node, lead: tuple[int, ...], node: Node) -> Any:
             )
         c = total.reshape(want)
     return c if getattr(c, "array", c).dtype == edge.dtype else xp.astype(c, edge.dtype)
+
+
+def _sum_axes(c: Any, axes: tuple[int, ...]) -> Any:
+    """Sum over axes, which stay with length 1. Numbers of float16 are added in float32."""
+    if type(c) is not np.ndarray:
+        return namespace_of[type(c)].sum(c, axis=axes, keepdims=True)
+    if is_large(c):
+        return sum_large(c, axes, True)
+    return np.add.reduce(c, axis=axes, keepdims=True, dtype=np.float32 if c.dtype.char == "e" else None)

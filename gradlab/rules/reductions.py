@@ -6,14 +6,13 @@ extreme values share the cotangent. Maxima and minima along one axis, which sele
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from math import inf, nan, prod
 from typing import Any
 
 import numpy as np
 
+from gradlab.backend.sums import is_large, sum_large
 from gradlab.core.joint import Joint
 from gradlab.core.primitive import Primitive, linear, primitive
 from gradlab.core.properties import Properties
@@ -48,54 +47,11 @@ def reduce_rows(ufunc: Any, x: Array, axis: Axes, keepdims: bool) -> Array:
     return ufunc.reduce(x, axis, None, None, keepdims)
 
 
-@lru_cache(16)
-def ones(n: int, dtype: np.dtype[Any]) -> Array:
-    return np.ones(n, dtype)
-
-
-# Elements from which sums are products with ones. The NumPy of Pyodide has no BLAS and would add a row one by one.
-MIN_SIZE_PRODUCT = 1 << 14 if sys.platform != "emscripten" else sys.maxsize
-MAX_ROW = 1024  # elements that such a product adds in one go, which bounds the rounding error
-
-
-@lru_cache(256)
-def piece_length(n: int) -> int:
-    """Return the length of the pieces of a row of `n` elements: its largest divisor up to `MAX_ROW`."""
-    return next(length for length in range(min(n, MAX_ROW), 0, -1) if n % length == 0)
-
-
-def sum_trailing(x: Array, count: int) -> Array:
-    """Return the sum of a contiguous array over its last `count` axes, as a product with ones.
-
-    BLAS adds rows three to six times as fast as `np.add.reduce`. It adds them in a few dozen partial sums, so long rows are cut
-    into pieces of at most `MAX_ROW` elements, whose sums NumPy adds pairwise. A million float32 numbers are added with a relative
-    error below 1e-7.
-    """
-    shape, n = x.shape[: x.ndim - count], prod(x.shape[x.ndim - count :])
-    length = piece_length(n)
-    if length > 64 or length == n:
-        sums = x.reshape(-1, length) @ ones(length, x.dtype)
-        return (sums if length == n else np.add.reduce(sums.reshape(-1, n // length), -1)).reshape(shape)
-    if n < x.size:
-        return np.add.reduce(x.reshape(-1, n), -1).reshape(shape)
-    flat, whole = x.reshape(-1), n // MAX_ROW * MAX_ROW  # one row, whose last piece is shorter
-    sums = flat[:whole].reshape(-1, MAX_ROW) @ ones(MAX_ROW, x.dtype)
-    return np.add(np.add.reduce(sums), np.add.reduce(flat[whole:])).reshape(shape)
-
-
 def total(xp: Namespace, x: Array, axis: Axes, keepdims: bool = False) -> Array:
     """Return the sum of an array or Tensor."""
     if xp is not np:
         return xp.sum(x, axis=axis, keepdims=keepdims)
-    if x.size < MIN_SIZE_PRODUCT or axis[-1:] != (-1,) or x.dtype.char not in "fd" or not x.flags.c_contiguous:
-        return reduce_rows(np.add, x, axis, keepdims)
-    count = 1
-    while count < len(axis) and axis[-count - 1] == -count - 1:
-        count += 1
-    sums = sum_trailing(x, count)
-    if count < len(axis):
-        sums = np.add.reduce(sums, tuple([a + count for a in axis[:-count]]))
-    return np.expand_dims(sums, axis) if keepdims else sums
+    return sum_large(x, axis, keepdims) if axis and is_large(x) else reduce_rows(np.add, x, axis, keepdims)
 
 
 def average(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
