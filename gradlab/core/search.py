@@ -52,14 +52,12 @@ MAX_KEPT_ORDERS = 10_000
 
 
 def orders_to_skip(roots: Sequence[tuple[Node, Any]], wanted: frozenset[Node]) -> frozenset[int]:
-    """Return the orders of the nodes reachable from the (node, cotangent) pairs that lead to no wanted node.
+    """Return the orders of the nodes that are reachable from the roots, (node, cotangent) pairs, and lead to no wanted node.
 
-    They need not be computed.
-
-    The result is kept for the next call with the same nodes, because the rows of a Jacobian are computed one after the other.
-    Orders are unique, and numbers keep no graph alive.
+    They need not be computed. The result is kept for the next call with the same nodes, because the rows of a Jacobian are
+    computed one after the other. Orders are unique, and numbers keep no graph alive.
     """
-    key = [*map(get_order, wanted)]
+    key = [len(wanted), *map(get_order, wanted)]
     for root, _ in roots:
         key.append(root.order)
     known, skipped = last.search

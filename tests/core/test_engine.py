@@ -50,6 +50,18 @@ def test_a_gradient_that_is_the_weight_is_copied_for_single_numbers_too():
     assert [a.grad.item(), b.grad.item(), v.item()] == [6, 3, 3]
 
 
+def test_a_search_is_not_reused_for_other_roots_among_the_same_nodes():
+    kept = []
+    for _ in range(20):  # the order of a set of nodes depends on their addresses
+        x, w = gl.ones(2, requires_grad=True), gl.ones(2, requires_grad=True)
+        a, v = w * 2, gl.ones(2)
+        b = a + x * x
+        gl.autograd.grad([a, b], [x], [v, v], retain_graph=True)
+        gradients = gl.autograd.grad(b, [x, a], v, retain_graph=True)
+        assert [g.tolist() for g in gradients] == [[2, 2], [1, 1]]
+        kept.append((x, w, a, b))
+
+
 def test_fan_out_adds_up_also_in_place():
     x = gl.linspace(0, 1, 5_000, dtype=gl.float64).requires_grad_()
     y = x * 2
