@@ -29,7 +29,8 @@ def multiply_matrices(a: Array, b: Array) -> Array:
     if type(a) is not np.ndarray or b.ndim < 3:
         return a @ b
     if b.strides[-1] != b.itemsize:
-        return a @ (b if b.strides[-2] == b.itemsize else np.ascontiguousarray(b))
+        is_transposed = b.strides[-2] == b.itemsize and b.strides[-1] >= b.shape[-2] * b.itemsize
+        return a @ (b if is_transposed else np.ascontiguousarray(b))
     if b.flags.c_contiguous or a.shape[:-2] != b.shape[:-2]:
         return a @ b
     shape, last = (*a.shape[:-1], b.shape[-1]), b.ndim - 1
