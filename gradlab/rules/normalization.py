@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.sums import ones
+from gradlab.backend.sums import MAX_PIECE, ones
 from gradlab.core.primitive import primitive
 from gradlab.core.properties import Properties
 from gradlab.core.sparsity import axis_groups, number_elements
@@ -31,8 +31,8 @@ from gradlab.rules.reductions import total
 
 
 def sum_keepdims(xp: Namespace, x: Array, axis: Axes) -> Array:
-    """Sum over (negative, sorted) axes, which stay with length 1. On NumPy, one axis is summed by a product with ones."""
-    if xp is np and x.dtype.char in "fd":  # quicker than `total` for small arrays, too
+    """Sum over (negative, sorted) axes, which stay with length 1. On NumPy, a short axis is summed by a product with ones."""
+    if xp is np and x.dtype.char in "fd" and len(axis) == 1 and x.shape[axis[0]] <= MAX_PIECE:  # quick for small arrays, too
         if axis == (-2,):
             return (ones(x.shape[-2], x.dtype) @ x)[..., None, :]
         if axis == (-1,):
